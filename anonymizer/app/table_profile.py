@@ -28,6 +28,7 @@ from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError
 from anonymizer.files.coded_table import Declared, cells_of, code_table
 from anonymizer.files.column_names import said_by
+from anonymizer.files.free_text import told_of
 from anonymizer.files.identifiers import recognized
 from anonymizer.files.tables import TextTable
 
@@ -282,9 +283,8 @@ def _told(
         return "identifier", f"by its name it holds {said.kind}"
     are_numbers = read_as.startswith("numbers")
     is_known = said is not None and (said.role in _OF_PEOPLE or are_numbers)
-    held = None if is_known else recognized(cells)
-    if held is not None and held.direct and not read_as.startswith(_MOMENTS):
-        return "identifier", f"it holds {held.kind}"
+    if holds := _holds(cells, read_as, is_known=is_known):
+        return "identifier", f"it holds {holds}"
     if said is not None and said.role == "sensitive":
         return "sensitive", "by its name"
     why = f"{unique:.0%} of the rows have a value of their own"
@@ -293,6 +293,20 @@ def _told(
         return "identifier", why
     many = f"{why}, and none is a name ({read_as})"
     return None if unique < _MANY else ("quasi-identifier", many)
+
+
+def _holds(cells: pl.Series, read_as: str, *, is_known: bool) -> str:
+    """Return which direct identifiers a column holds; empty: none are seen.
+
+    `is_known`: its name says that its cells are no identifiers, but not what sentences tell.
+    """
+    if read_as.startswith(_MOMENTS):
+        return ""
+    held = None if is_known else recognized(cells)
+    if held is not None and held.direct:
+        return held.kind
+    told = None if read_as.startswith("numbers") else told_of(cells)
+    return "" if told is None else f"{told.kind}, in {told.n_cells:,} cells"
 
 
 _OF_PEOPLE = ("quasi-identifier", "sensitive")

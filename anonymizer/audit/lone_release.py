@@ -54,6 +54,8 @@ class SensitiveFigures:
         Greatest share of one value in a class: how surely it is guessed.
     ordered
         Whether its values are numbers, dates or times.
+    read_as
+        What its cells were taken for.
     """
 
     distinct_l: int
@@ -61,6 +63,7 @@ class SensitiveFigures:
     t: float
     share: float
     ordered: bool
+    read_as: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +222,9 @@ def _figures(column: pl.Series, class_of: IntArray) -> SensitiveFigures:
         coded = code_column(table, column.name, rules)
     except InputError:  # a comma may be of decimals or of thousands
         coded = code_column(table, column.name, replace(rules, as_category=True))
-    ordered = coded.attribute.numeric
+    ordered, read_as = coded.attribute.numeric, coded.read_as
     if not len(class_of):
-        return SensitiveFigures(0, 0.0, 0.0, 0.0, ordered)
+        return SensitiveFigures(0, 0.0, 0.0, 0.0, ordered, read_as)
     code = coded.code.astype(np.int64)
     usual = np.bincount(code, minlength=coded.attribute.size)
     held = held_by(class_of, code, np.zeros(0, np.int32), coded.attribute, usual)
@@ -231,4 +234,5 @@ def _figures(column: pl.Series, class_of: IntArray) -> SensitiveFigures:
         t=float(held.distance(0).max()),
         share=float((held.most / held.n_persons).max()),
         ordered=ordered,
+        read_as=read_as,
     )

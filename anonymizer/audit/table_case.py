@@ -17,9 +17,9 @@ from anonymizer.app.table_options import AT_RISK, LabelForm
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
-from anonymizer.files.coded_columns import plain_numbers
 from anonymizer.files.coded_table import CodedTable, Declared, cells_of
 from anonymizer.files.published_tables import PublishedTable
+from anonymizer.files.quantities import numbers_of
 from anonymizer.files.tables import TextTable
 
 
@@ -135,19 +135,21 @@ def cells_of_column(
     """Return a column as text, and the reader of its times, if it has any."""
     cells = cells_of(table, declared, qi.name)
     times = TimeText(cells.drop_nulls().unique()) if qi.written else None
-    return (plain_numbers(cells)[0] if qi.numeric and times is None else cells), times
+    return (numbers_of(cells) if qi.numeric and times is None else cells), times
 
 
 def reader_of(
     declared: Declared, qi: Attribute, forms: Mapping[str, LabelForm], times: TimeText | None
 ) -> LabelText:
     """Return the reader of the labels of a column."""
+    form = forms.get(qi.name, "plain")
     return LabelText(
         numeric=qi.numeric,
-        branches=declared.hierarchies.get(qi.name, ()),
-        by_hour=forms.get(qi.name) == "hours",
+        branches=declared.hierarchies.get(qi.name, ()) if form == "plain" else (),
+        by_hour=form == "hours",
         times=times,
         levels=declared.calendars.get(qi.name, ()),
+        unit=qi.unit,
     )
 
 

@@ -86,8 +86,14 @@ def release(
                 f"{each.entropy_l:.2f}), one is guessed with {each.share:.0%} at most, t is "
                 f"{each.t:.3f}{' of ranks' if each.ordered else ''}."
             )
+            if each.read_as not in {"numbers", "categories"}:
+                lines.append(f"{name}: the cells were taken for {each.read_as}.")
         if found.not_judged:
             lines.append(f"Not judged: {', '.join(found.not_judged)} (neither --qi nor --sa).")
+        lines.append(
+            "Whether labels cover their rows is not known without the table: [20-29] may hold 34 "
+            "(audit table asks)."
+        )
         typer.echo(printable("\n".join(lines)))
     lacks = [f"k is {found.k}, not {k}"] * (found.k < k)
     for name, each in found.sensitive.items():

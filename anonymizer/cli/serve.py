@@ -240,6 +240,8 @@ def _coverage_lines(
     yield (
         f"{trace}: {found.off_graph_share:.2%} of {found.n_positions:,} positions are off the "
         f"graph; {found.outside_share:.2%} are outside the area of the network"
+        + "; in one of them, latitude and longitude are exchanged"
+        * found.is_exchanged
     )
 
 

@@ -20,8 +20,8 @@ def plain_id(said: str) -> str:
     Notes
     -----
     In Unicode's form, without blanks at its edges and signs that nobody sees. Case and what stands
-    inside stay: ids in base64 differ in nothing else. Of printable ASCII only blanks at the edges
-    go, at .1 µs an id; other texts become `plain_form`. The form of a form is itself.
+    inside stay, but for repeated blanks: ids in base64 differ in nothing else. Of printable ASCII
+    only blanks go, at .1 µs an id; other texts become `plain_form`. The form of a form is itself.
     """
     if not said.isascii():
         seen = "".join(each for each in said if unicodedata.category(each) != _FORMAT)
@@ -30,7 +30,7 @@ def plain_id(said: str) -> str:
         said = seen.replace("\u00a0", " ")
     if not said.isprintable():
         said = said.translate(_PLAIN)
-    return said.strip(" ")
+    return " ".join(said.split()) if "  " in said else said.strip(" ")
 
 
 def id_of(levels: Iterable[str]) -> str:

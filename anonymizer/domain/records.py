@@ -2,12 +2,23 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 NO_CODE = -1
+
+
+class Unit(NamedTuple):
+    """What is written before and behind each number of a column, with the blanks between."""
+
+    before: str = ""
+    after: str = ""
+
+
+NO_UNIT = Unit()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -61,6 +72,8 @@ class Attribute:
         marker is not a value: it never counts towards diversity.
     hierarchy
         Its generalization hierarchy, or None.
+    unit
+        Of all its numbers; they are published with it.
     """
 
     name: str
@@ -70,6 +83,7 @@ class Attribute:
     hierarchy: Hierarchy | None = None
     exact: tuple[Decimal, ...] = ()
     written: tuple[str, ...] = ()
+    unit: Unit = NO_UNIT
 
     @property
     def numeric(self) -> bool:

@@ -54,4 +54,16 @@ _FALSE = (
 TRUE, FALSE = frozenset(_TRUE.split("|")), frozenset(_FALSE.split("|"))
 TRUTH = TRUE | FALSE
 """Words for true and false, folded."""
+SAME_UNIT = {
+    "$": "usd",
+    "us$": "usd",
+    "\u20ac": "eur",
+    "\u00a3": "gbp",
+    "\u00a5": "jpy",
+    "pct": "%",
+    "percent": "%",
+    "prozent": "%",
+    "procent": "%",
+}
+"""Units, folded, that are written in another way, too."""
 CURRENCIES = "USD|EUR|GBP|JPY|CHF|CNY|INR|SEK|NOK|DKK|PLN|CZK|HUF|CAD|AUD|BRL|TRY|RUB|KRW"

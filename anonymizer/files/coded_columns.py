@@ -1,11 +1,11 @@
 """Coded columns: the attribute of one column, the code of each cell, and times as minutes."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -26,29 +26,20 @@ from anonymizer.domain.date_forms import LIKE_A_DATE, YEAR_OF_EITHER_CENTURY, wi
 from anonymizer.domain.records import Attribute
 from anonymizer.errors import InputError
 from anonymizer.files.tables import TextTable
+from anonymizer.files.written_numbers import plain_numbers, read_as_numbers
 
-_GROUPED = {
-    "numbers with decimal commas": (r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$", "[.]", ","),
-    "numbers with thousands separators": (r"^[+-]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$", "[,]", "."),
-    "numbers with thousands spaces": (
-        r"^[+-]?\d{1,3}([ \x{a0}\x{202f}']\d{3})*(\.\d+)?$",
-        r"[ \x{a0}\x{202f}']",
-        ".",
-    ),
-    "numbers with thousands spaces and decimal commas": (
-        r"^[+-]?\d{1,3}([ \x{a0}\x{202f}']\d{3})*(,\d+)?$",
-        r"[ \x{a0}\x{202f}']",
-        ",",
-    ),
-}
-"""Ways to write numbers: a cell, the separators of thousands, and that of decimals."""
-_PADDED = r"^[+-]?0[0-9]"
+if TYPE_CHECKING:
+    from anonymizer.files.quantities import Quantities
+
 _MOSTLY = 0.5
-"""Share of numbers from which categories are said to look like numbers."""
+"""Share of cells from which categories are said to look like dates."""
 _SAFE_DIGITS = 15
 """A decimal of so many digits is read back from the float nearest to it."""
 _SAMPLE, _TIMES_EACH = 10_000, 4
 """Rows of a table whose distinct cells are looked for, and how often each occurs at least."""
+TEXT = (pl.String, pl.Categorical, pl.Enum)
+_DIGIT_SOON = r"^.{0,5}\d"
+_MAY_HAVE_UNITS = ("categories", "categories, although most cells are numbers")
 MINUTES_OF_DAY = Interval(0, 1439, 1)
 """The domain of a time of day."""
 _DATE = r"(?:\d{4}[-/]\d{1,2}[-/]\d{1,2}[T ]+)?"
@@ -101,7 +92,8 @@ def code_column(table: TextTable, name: str, rules: ColumnRules) -> Coded:
     -----
     A column is numeric if a parquet file declares it so, or if every cell reads as a number (`007`
     does not), unless an order or a hierarchy of other values is declared. Numbers may have decimal
-    commas and separators of thousands, if all cells are written alike. Dates, times and durations
+    commas and separators of thousands, if all cells are written alike, and a unit (`quantities`).
+    Dates, times and durations
     are known by their cells, too (`time_columns`), unless an order, a hierarchy of categories or a
     domain is declared.
 
@@ -152,17 +144,53 @@ def _code_cells(
     table: TextTable, name: str, rules: ColumnRules, counts: pl.Series | None = None
 ) -> Coded:
     """As `code_column`, of a table whose cells occur `counts` times each; None: once."""
+    if _declares_numbers(rules):
+        known = _with_unit(table, name, rules)
+        if not isinstance(known, str):
+            return _code_quantities(table, name, rules, known)
     values, how = _numbers(table, name, rules, counts)
     try:
-        if values is None:
-            found = how if _is_of_categories(rules) else _times(table, name, rules)
-            if isinstance(found, TimeCells):
-                return _code_times(table, name, rules, found)
-            how = how if found == "categories" else found
-            return _code_categories(table, name, rules, how)
-        return _code_numbers(table, name, rules, values, how)
+        if values is not None:
+            return _code_numbers(table, name, rules, values, how)
+        found = how if _is_of_categories(rules) else _times(table, name, rules)
+        if isinstance(found, TimeCells):
+            return _code_times(table, name, rules, found)
+        how = how if found == "categories" else found
+        if how in _MAY_HAVE_UNITS:
+            held = _with_unit(table, name, rules)
+            if not isinstance(held, str):
+                return _code_quantities(table, name, rules, held)
+            how = how if held == "categories" else held
+        return _code_categories(table, name, rules, how)
     except ValueError as error:
         raise InputError(f"{table.path}: column {name}: {error}") from None
+
+
+def _with_unit(table: TextTable, name: str, rules: ColumnRules) -> "Quantities | str":
+    """Return a column of text as numbers with one unit, or what else it holds."""
+    if rules.as_category or rules.order is not None or table.frame[name].dtype not in TEXT:
+        return "categories"
+    if rules.branches and not _declares_numbers(rules):
+        return "categories"
+    column = _present(table, name, rules)[0]
+    if 2 * column.str.contains(_DIGIT_SOON).sum() <= len(column) - column.null_count():
+        return "categories"
+    from anonymizer.files.quantities import quantities  # noqa: PLC0415  few columns have a unit
+
+    return quantities(column, as_written=rules.plain)
+
+
+def _declares_numbers(rules: ColumnRules) -> bool:
+    """Return whether a domain or a hierarchy of numbers is declared."""
+    leaves = [branch[0] for branch in rules.branches if not _marks(branch[0], rules)]
+    return rules.interval is not None or (bool(leaves) and read_as_numbers(pl.Series(leaves)))
+
+
+def _code_quantities(table: TextTable, name: str, rules: ColumnRules, found: "Quantities") -> Coded:
+    bare = TextTable(table.path, table.frame.with_columns(found.numbers))
+    coded = _code_cells(bare, name, rules)
+    attribute = replace(coded.attribute, unit=found.unit)
+    return replace(coded, attribute=attribute, read_as=found.how)
 
 
 def texts(table: TextTable, name: str) -> pl.Series:
@@ -206,50 +234,13 @@ _Numbers: TypeAlias = FloatArray | list[Decimal | None]
 """The numbers of a column, NaN or None where one is missing; decimals if some are no floats."""
 
 
-def plain_numbers(column: pl.Series, counts: pl.Series | None = None) -> tuple[pl.Series, str]:
-    """Return a text column with numbers written plainly, and how they were written.
-
-    `counts`: how often each cell occurs; None: once.
-
-    A column that holds anything but numbers is returned as it is. So is one with padding zeros
-    (`0123`): they are codes.
-
-    Raises
-    ------
-    ValueError
-        If all its cells could be read in two ways, such as `1,234`.
-    """
-    cells = column.drop_nulls().unique()
-    if not len(cells) or _read_as_numbers(cells):
-        return column, "numbers" if len(cells) else "categories"
-    ways = [how for how, (form, _, _) in _GROUPED.items() if cells.str.contains(form).all()]
-    if not ways:
-        times = pl.repeat(1, len(column), eager=True) if counts is None else counts
-        is_number = column.cast(pl.Float64, strict=False).is_finite().fill_null(value=False)
-        n_numbers, n = (
-            int(times.filter(which).sum()) for which in (is_number, column.is_not_null())
-        )
-        mostly = n_numbers > _MOSTLY * n
-        return column, "categories, although most cells are numbers" if mostly else "categories"
-    if cells.str.contains(_PADDED).any():
-        return column, "categories, because of padding zeros"
-    if any(not _bare(cells, how).equals(_bare(cells, ways[0])) for how in ways):
-        raise ValueError("a comma could be of decimals or of thousands: write numbers plainly")
-    return _bare(column, ways[0]), ways[0]
-
-
-def _bare(column: pl.Series, how: str) -> pl.Series:
-    _, thousands, point = _GROUPED[how]
-    return column.str.replace_all(thousands, "").str.replace(point, ".", literal=True)
-
-
 def _numbers(
     table: TextTable, name: str, rules: ColumnRules, counts: pl.Series | None
 ) -> tuple[_Numbers | None, str]:
     """Return a column as numbers, None if it holds categories, and how it was read."""
     leaves = [branch[0] for branch in rules.branches if not _marks(branch[0], rules)]
     by_order = rules.order is not None or rules.as_category
-    if by_order or (leaves and not _read_as_numbers(pl.Series(leaves))):
+    if by_order or (leaves and not read_as_numbers(pl.Series(leaves))):
         if rules.interval is not None:
             raise InputError(f"{table.path}: column {name}: has categories, and a range declared")
         return None, "categories"
@@ -266,9 +257,9 @@ def _numbers(
                 column, how = plain_numbers(column, counts)
             except ValueError as error:
                 raise InputError(f"{table.path}: column {name}: {error}") from None
-        read = declared_so or _read_as_numbers(column.drop_nulls())
+        read = declared_so or read_as_numbers(column.drop_nulls())
         if rules.interval is None and not leaves and not read:
-            return None, how
+            return None, "categories" if how == "numbers" else how
         values = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
         _refuse(table, name, ~missing & ~np.isfinite(values), "is not a number")
         if not _are_floats(column):
@@ -450,18 +441,7 @@ def _plain(label: str, rules: ColumnRules) -> str:
 
 @lru_cache(1 << 12)  # the words for missing are asked for at each column
 def _is_number(text: str) -> bool:
-    return _read_as_numbers(pl.Series([text]))
-
-
-def _read_as_numbers(column: pl.Series) -> bool:
-    """Return whether every text is a finite number without padding zeros."""
-    numbers_ = column.cast(pl.Float64, strict=False)
-    padded = column.str.contains(_PADDED)
-    return (
-        bool(len(column))
-        and bool(numbers_.is_finite().fill_null(value=False).all())
-        and not padded.any()
-    )
+    return read_as_numbers(pl.Series([text]))
 
 
 def with_minutes(table: TextTable, names: Iterable[str], markers: Sequence[str] = ()) -> TextTable:

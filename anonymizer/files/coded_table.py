@@ -16,6 +16,7 @@ from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_columns import (
     MINUTES_OF_DAY,
+    TEXT,
     Coded,
     ColumnRules,
     code_column,
@@ -24,7 +25,7 @@ from anonymizer.files.coded_columns import (
     texts,
     with_minutes,
 )
-from anonymizer.files.meanings import TEXT, Fold, Meant, Spelling, meant
+from anonymizer.files.meanings import Fold, Meant, Spelling, meant
 from anonymizer.files.tables import TextTable, no_column
 
 Origin: TypeAlias = Literal["range", "order", "hierarchy", "data"]
@@ -250,7 +251,6 @@ def in_meaning(
 
     Columns that are exact or no text are as they were. And spelling and folds, see `CodedTable`.
     """
-    from anonymizer.files.person_keys import with_person_keys  # noqa: PLC0415  not to declare
     from anonymizer.files.rows_of_nobody import without_nobodies  # noqa: PLC0415  not to declare
 
     direct = () if declared.id is None else (declared.id,)
@@ -261,11 +261,25 @@ def in_meaning(
     }
     columns = {name: each.of(table.frame[name]) for name, each in found.items()}
     folds = tuple(fold for each in found.values() for fold in each.folds)
-    if declared.id is not None and declared.id not in declared.exact:
-        key, joined = with_person_keys(columns[declared.id], declared.markers)
-        columns[declared.id], folds = key, (*joined, *folds)
+    if declared.id is not None:
+        columns[declared.id], joined = persons_of(columns[declared.id], declared)
+        folds = (*joined, *folds)
     spelling = {name: each.spelling for name, each in found.items() if each.spelling is not None}
     return TextTable(table.path, table.frame.with_columns(columns.values())), spelling, folds
+
+
+def persons_of(
+    ids: pl.Series, declared: Declared, *, counts: pl.Series | None = None
+) -> tuple[pl.Series, tuple[Fold, ...]]:
+    """Return identifiers by what they mean, one writing of each person, and whom that joined.
+
+    `counts` as for `meant`.
+    """
+    from anonymizer.files.person_keys import with_person_keys  # noqa: PLC0415  not to declare
+
+    if declared.id in declared.exact:
+        return ids, ()
+    return with_person_keys(ids, declared.markers, counts=counts)
 
 
 def meant_like(table: TextTable, other: TextTable, declared: Declared) -> TextTable:

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,11 @@ _MOST_LEVELS = 100
 _TAKEN_SO = "which its readers take for a range or a set: mend the label or the line"
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _INTERVAL = re.compile(r"\[(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)\]")
+_FROM_TO = re.compile(
+    r"([\[(\]]?) ?(-?\d+(?:\.\d+)?) ?(-|\u2013|\.\.|,|;|to) ?(-?\d+(?:\.\d+)?) ?([\])\[]?)"
+)
+_UP_TO = re.compile(r"([<>\u2264\u2265]=?) ?(-?\d+(?:\.\d+)?)|(-?\d+(?:\.\d+)?) ?\+")
+"""Ranges as people write them: `20-29`, `[20,30)`, `20 to 29`; `<20`, `65+`."""
 _NO_GROUP = "is read as a missing value, and can name no group"
 
 
@@ -178,6 +183,52 @@ def _lacking_its_leaf(branch: Branch) -> str | None:
         if is_set and "\\" not in label and members.isdisjoint(branch[:at]):
             return label
     return None
+
+
+def _is_outside(label: str, number: Decimal) -> bool:
+    """Return whether a label is a range that a number of as many digits as an end is not in.
+
+    With others, `10-12` may be the beginnings of codes.
+    """
+    ends = _FROM_TO.fullmatch(label)
+    if ends is None:
+        return False
+    lo, hi = Decimal(ends[2]), Decimal(ends[4])
+    n_digits = {len(f"{abs(each):.0f}") for each in (lo, hi)}
+    if lo > hi or len(f"{abs(int(number))}") not in n_digits:
+        return False
+    is_open = ends[3] in {",", ";"}  # as in mathematics: `[20, 30)`
+    if is_open and ((number == lo and ends[1] in "(]") or (number == hi and ends[5] in ")[")):
+        return bool(ends[1] or ends[5])
+    return not lo <= number <= hi
+
+
+def _is_beyond(label: str, number: Decimal) -> bool:
+    """Return whether a label is a range without an end that a number is not in."""
+    found = _UP_TO.fullmatch(label)
+    if found is None:
+        return False
+    if found[3]:
+        return number < Decimal(found[3])
+    bound, sign = Decimal(found[2]), found[1]
+    if number == bound:
+        return sign in {"<", ">"}
+    return (number > bound) == (sign[0] in "<\u2264")
+
+
+def misnamed(branches: Sequence[Branch]) -> dict[str, list[str]]:
+    """Return the leaves below each label that is a range without them, as people write ranges.
+
+    Hierarchies that others use have such labels, so they are read, and it is told.
+    """
+    found: dict[str, list[str]] = {}
+    for leaf, *labels in branches:
+        if _NUMBER.fullmatch(leaf):
+            number = Decimal(leaf)
+            for label in labels:
+                if _is_outside(label, number) or _is_beyond(label, number):
+                    found.setdefault(label, []).append(leaf)
+    return found
 
 
 def _label(path: Path, attribute: str, label: object) -> str:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from anonymizer.domain.date_forms import TIME_WITHIN, in_digits, with_century
 from anonymizer.domain.spellings import CURRENCIES, ERROR, TRUTH
+from anonymizer.files.coded_columns import TEXT
 from anonymizer.files.tables import TextTable
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 Spelling: TypeAlias = Mapping[str, str | None]
 """By cell of a column: how it is published and compared, None where it is missing."""
-TEXT = (pl.String, pl.Categorical, pl.Enum)
 _PLAIN = "^[!-~]+( [!-~]+)*$"
 _SEPARATED = "^[+-]?[0-9][0-9.]*[,' ]|^[(\\[{]|-$|&"
 _WORDED = rf"(?i)[0-9] ?(pct|per ?cent|prozent|procent|pour|por)|\b({CURRENCIES})\b|[$]"

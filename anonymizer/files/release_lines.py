@@ -13,6 +13,7 @@ import numpy as np
 
 from anonymizer.algorithms.releases.observed import Observed
 from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
+from anonymizer.domain.device_ids import plain_id
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.pipeline.devices import DeviceTable
@@ -176,7 +177,8 @@ def read_auditor_map(
     path = Path(path)
     device_of: dict[str, str] = {}
     for number, line in _lines(path, _MapLine, content):
-        if device_of.setdefault(line.pseudonym, line.device) != line.device:
+        device = plain_id(line.device)
+        if device_of.setdefault(line.pseudonym, device) != device:
             raise InputError(f"{path}: line {number}: a pseudonym is two devices")
     index = {name: i for i, name in enumerate(device_id)}
     found = [index.get(device_of[name], -1) if name in device_of else None for name in pseudonym]

@@ -5,13 +5,13 @@ numbers, and what the row says besides. A top-coded age (`90+`) or one that is n
 person's, and so is a word that a hierarchy, an order or `--category` declares.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from anonymizer.files.meanings import TEXT
+from anonymizer.files.coded_columns import TEXT
 from anonymizer.files.tables import TextTable
 
 _TOTALS = (
@@ -39,7 +39,7 @@ _FIGURES = (
 _JOINED = "\u5408\u8a08|\u5c0f\u8a08|\u5e73\u5747|\u5408\u8ba1|\u603b\u8ba1|\u5c0f\u8ba1"
 """The same in scripts that leave no blanks between words: sums, subtotals, means."""
 _SUMMARY = rf"(?i)^[^\p{{L}}\d=]*(?:(?:{'|'.join((*_TOTALS.split('|'), *_FIGURES))})\b|{_JOINED})"
-_TOTAL = rf"(?i)^(?:{'|'.join(_TOTALS.split('|'))}|{_JOINED}) *\d*:*$"
+TOTAL = rf"(?i)^(?:{'|'.join(_TOTALS.split('|'))}|{_JOINED}) *\d*:*$"
 _FORMULA = r"^'?=\s*(?:[A-Za-z.]+\(|\$?[A-Z]{1,3}\$?\d)"
 _IN_BRACKETS = r"^[(\[{<][^\d|]*[)\]}>]$"
 """As units are; `{a|b}` is a label."""
@@ -66,12 +66,13 @@ class _Odd:
     words: list[str]
 
     @classmethod
-    def of(cls, column: pl.Series, missing: Sequence[str], *, may_be_numbers: bool) -> "_Odd":
-        """Return those of a column; `missing`: its words for no value."""
-        there = column.cast(pl.String).alias("cell").drop_nulls().value_counts(name="n")
+    def of(
+        cls, name: str, there: pl.DataFrame, missing: Sequence[str], *, may_be_numbers: bool
+    ) -> "_Odd":
+        """Return those of a column; `there` as for `Nobodies.of`, `missing`: words for no value."""
         bare = _bare("cell")
-        headings = there.filter(bare.str.to_lowercase() == column.name.lower())["cell"].to_list()
-        totals = there.filter(bare.str.contains(_TOTAL))["cell"].to_list()
+        headings = there.filter(bare.str.to_lowercase() == name.lower())["cell"].to_list()
+        totals = there.filter(bare.str.contains(TOTAL))["cell"].to_list()
         if not may_be_numbers:
             return cls(headings, totals, [], [])
         is_number = bare.str.contains(_NUMBER)
@@ -89,6 +90,66 @@ class _Odd:
         return cls(headings, totals, summaries, words)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Nobodies:
+    """What tells the rows of a table that nobody is behind, see `without_nobodies`."""
+
+    declared: "Declared"
+    odd_of: dict[str, _Odd]
+    marks_of: dict[str, list[str]]
+
+    @classmethod
+    def of(cls, counted: Mapping[str, pl.DataFrame], declared: "Declared") -> "Nobodies":
+        """Return it for the distinct cells of each column of text.
+
+        `counted`: by name of a column that is not exact, its texts `cell`, and how often each is
+        there, `n`.
+        """
+        known = {*declared.categories, *declared.orders, *declared.hierarchies}
+        odd_of = {
+            name: _Odd.of(
+                name,
+                there,
+                ["", "?", *declared.markers],
+                may_be_numbers=name in declared.qis and name not in known,
+            )
+            for name, there in counted.items()
+        }
+        is_mark = pl.col("cell").str.contains(_SEPARATOR)
+        marks = {
+            name: there.filter(is_mark)["cell"].to_list()
+            for name, there in counted.items()
+            if name in declared.qis
+        }
+        return cls(declared, odd_of, marks)
+
+    @property
+    def cells(self) -> dict[str, list[str]]:
+        """By column: the cells of which one is in each row that may be nobody's."""
+        return {
+            name: [*odd.headings, *odd.totals, *odd.summaries, *odd.words, *self._marks(name)]
+            for name, odd in self.odd_of.items()
+        }
+
+    def _marks(self, name: str) -> list[str]:
+        return self.marks_of.get(name, [])
+
+    def rows(self, n: int | None) -> pl.Expr | None:
+        """Return which rows are nobody's, None: none is.
+
+        `n`: number of rows, where their order is that of the source, so that the last are known.
+        """
+        nobody = [
+            *_headings(self.odd_of),
+            *_totals(self.odd_of, self.declared, n),
+            *_among_numbers(self.odd_of, self.declared),
+        ]
+        if any(self.marks_of.values()):
+            first = pl.coalesce(_stated(qi, self.declared) for qi in self.declared.qis)
+            nobody.append(first.str.contains(_SEPARATOR) & _is_one_text(self.declared))
+        return pl.any_horizontal(each.fill_null(value=False) for each in nobody) if nobody else None
+
+
 def without_nobodies(table: TextTable, declared: "Declared") -> TextTable:
     """Return a table in which rows that nobody is behind state nothing.
 
@@ -102,26 +163,15 @@ def without_nobodies(table: TextTable, declared: "Declared") -> TextTable:
     if any(each.is_nested() or each in (pl.Object, pl.Binary) for each in kinds.values()):
         return table  # refused where it is coded
     names = [name for name in kinds if kinds[name] in TEXT and name not in declared.exact]
-    known = {*declared.categories, *declared.orders, *declared.hierarchies}
-    odd_of = {
-        name: _Odd.of(
-            table.frame[name],
-            ["", "?", *declared.markers],
-            may_be_numbers=name in declared.qis and name not in known,
-        )
+    counted = {
+        name: table.frame[name].cast(pl.String).alias("cell").drop_nulls().value_counts(name="n")
         for name in names
     }
-    nobody = [
-        *_headings(odd_of),
-        *_totals(odd_of, declared, len(table)),
-        *_among_numbers(odd_of, declared),
-        *_of_marks(table, odd_of, declared),
-    ]
-    if not nobody:
+    nobody = Nobodies.of(counted, declared).rows(len(table))
+    if nobody is None:
         return table
-    is_somebody = ~pl.any_horizontal(each.fill_null(value=False) for each in nobody)
     shown = table.frame.with_columns(
-        pl.when(is_somebody).then(pl.col(name)) for name in declared.columns
+        pl.when(~nobody).then(pl.col(name)) for name in declared.columns
     )
     return TextTable(table.path, shown, table.encoding)
 
@@ -135,7 +185,7 @@ def _headings(odd_of: dict[str, _Odd]) -> list[pl.Expr]:
     return [heading & (partly.sum() == heading.sum())]
 
 
-def _totals(odd_of: dict[str, _Odd], declared: "Declared", n: int) -> list[pl.Expr]:
+def _totals(odd_of: dict[str, _Odd], declared: "Declared", n: int | None) -> list[pl.Expr]:
     sums = [
         _is_in(name, odd.totals)
         for name, odd in odd_of.items()
@@ -144,7 +194,9 @@ def _totals(odd_of: dict[str, _Odd], declared: "Declared", n: int) -> list[pl.Ex
     if not sums:
         return []
     lacks = pl.any_horizontal(pl.col(name).is_null() for name in odd_of)
-    return [pl.any_horizontal(sums) & (lacks | (pl.int_range(pl.len()) >= n - _LAST_LINES))]
+    if n is not None:
+        lacks |= pl.int_range(pl.len()) >= n - _LAST_LINES
+    return [pl.any_horizontal(sums) & lacks]
 
 
 def _among_numbers(odd_of: dict[str, _Odd], declared: "Declared") -> list[pl.Expr]:
@@ -161,17 +213,6 @@ def _among_numbers(odd_of: dict[str, _Odd], declared: "Declared") -> list[pl.Exp
     ]
     any_word = pl.any_horizontal(worded.values())
     return [*found, any_word & pl.all_horizontal(in_brackets), any_word & _is_one_text(declared)]
-
-
-def _of_marks(table: TextTable, odd_of: dict[str, _Odd], declared: "Declared") -> list[pl.Expr]:
-    """Return which rows are lines of marks, if any cell is one."""
-    texts = [name for name in odd_of if name in declared.qis]
-    if not texts or not any(
-        table.frame[name].cast(pl.String).str.contains(_SEPARATOR).any() for name in texts
-    ):
-        return []
-    first = pl.coalesce(_stated(qi, declared) for qi in declared.qis)
-    return [first.str.contains(_SEPARATOR) & _is_one_text(declared)]
 
 
 def _is_one_text(declared: "Declared") -> pl.Expr:

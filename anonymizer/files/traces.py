@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.device_ids import plain_id
 from anonymizer.domain.fixes import MOTION
 from anonymizer.domain.network import NodeNames
 from anonymizer.domain.trace import Trace
@@ -116,7 +117,9 @@ def trace_of(
         raise InputError(f"{path}: {error}") from None
     frame, notes = with_our_names(path, frame, columns)
     ts = frame["ts"].to_numpy()
-    ids = _names(path, frame, "device_id")
+    ids, n_alike = _devices(path, frame)
+    if n_alike:
+        notes += (f"{n_alike:,} ids are other writings of others: each is one device",)
     usable = np.isfinite(ts) & ids.is_not_null().to_numpy()
     node = None
     lat = lon = np.full(len(ts), np.nan)
@@ -262,6 +265,18 @@ def _names(path: Path, frame: pl.DataFrame, name: str) -> pl.Series:
     if not (column.dtype.is_integer() or column.dtype in (pl.String, pl.Categorical, pl.Enum)):
         raise InputError(f"{path}: column {name}: must hold text or integers, not {column.dtype}")
     return column.cast(pl.String).replace("", None)
+
+
+def _devices(path: Path, frame: pl.DataFrame) -> tuple[pl.Series, int]:
+    """Return the device of each row as the gateway writes its id, null where there is none.
+
+    And how many distinct ids are other writings of one that is there, too.
+    """
+    names = _names(path, frame, "device_id")
+    said = names.drop_nulls().unique()
+    plain = pl.Series([plain_id(each) or None for each in said], dtype=pl.String)
+    n_alike = len(said) - plain.null_count() - plain.drop_nulls().n_unique()
+    return names if plain.equals(said) else names.replace(said, plain), n_alike
 
 
 def _node_names(names: pl.Series) -> NodeNames:

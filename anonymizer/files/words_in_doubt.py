@@ -1,4 +1,4 @@
-"""Words that are a value in some columns and none in others: they are told, not decided."""
+"""What may mean something else than it is taken for: it is told, not decided."""
 
 from collections.abc import Iterator
 
@@ -15,10 +15,13 @@ _WORDS = (
 
 
 def in_doubt(table: TextTable, declared: Declared) -> Iterator[str]:
-    """Yield a sentence for each column with such words that count as values.
+    """Yield a sentence for each column with words that may mean no value, and count as one.
 
-    It quotes no value but these words.
+    And for each group of a hierarchy whose name is a range without a value that it holds. No value
+    of the table is quoted.
     """
+    if declared.hierarchies:
+        yield from _misnamed(declared)
     for name in (*declared.qis, *declared.sensitive):
         cells = texts(table, name)
         known = cells.str.to_lowercase()
@@ -30,4 +33,16 @@ def in_doubt(table: TextTable, declared: Declared) -> Iterator[str]:
             yield (
                 f"{name}: {len(known):,} cells may say that there is no value, and count as one: "
                 f"{said} (--missing names such words)"
+            )
+
+
+def _misnamed(declared: Declared) -> Iterator[str]:
+    from anonymizer.files.hierarchies import misnamed  # noqa: PLC0415  few tables have one
+
+    for name, branches in declared.hierarchies.items():
+        for label, leaves in misnamed(branches).items():
+            more = f" ({len(leaves):,} values)" if len(leaves) > 1 else ""
+            yield (
+                f"{name}: the group {label} of its hierarchy holds {leaves[0]}, which it says it "
+                f"does not{more}: readers take it by its name"
             )

@@ -20,9 +20,12 @@ from anonymizer.networks.drawn_roads import (
     corners_of_arcs,
     with_nodes_between,
 )
+from anonymizer.networks.implausible import lengths_in_doubt
 
 MIN_LENGTH_M = 0.01
 """Shorter roads count as this: every road takes time, and sparse solvers read 0 as *no road*."""
+
+_POLE_DEG = 90.0
 
 UNKNOWN_LENGTH_M = 1.0
 """Length of a road with neither a length nor coordinates: distances then count roads."""
@@ -39,9 +42,10 @@ def index_of(ids: NodeNames, wanted: NodeNames) -> IntArray:
         If one is not in `ids`; the message names the first.
     """
     found = NodeIndex(ids).find(wanted)
-    if (found < 0).any():
+    if n_lost := int((found < 0).sum()):
         name = wanted[found < 0][0]
-        raise InputError(f"a road leads to node {name}, which is not among the nodes")
+        more = f" (so do {n_lost - 1:,} other ends)" if n_lost > 1 else ""
+        raise InputError(f"a road leads to node {name}, which is not among the nodes{more}")
     return found
 
 
@@ -74,7 +78,8 @@ def from_arrays(
         travel. Loops are dropped. Of drawn roads that get nodes, none is left out.
     length_m
         Shape (m,); NaN if unknown: then the great-circle distance between the ends is used, or
-        `UNKNOWN_LENGTH_M` in a network without coordinates.
+        `UNKNOWN_LENGTH_M` in a network without coordinates. So are lengths that are a thousand
+        times off that distance; the account tells how many.
     speed_mps
         Free-flow speed, shape (m,).
     forward, backward
@@ -152,6 +157,8 @@ def from_arcs(
         corners = None
         road_of, along = np.zeros(len(tail), np.int64), np.ones(len(tail), np.bool_)
     ways = np.zeros(len(tail), np.int64) if way is None else way
+    off = lengths_in_doubt(nodes, tail, head, length_m)
+    length_m = np.where(off, np.nan, length_m)
     arcs = Arcs(tail, head, length_m, speed_mps, drivable, road_of, along, ways)
     if corners is not None:
         nodes, arcs, corners = with_nodes_between(
@@ -181,7 +188,15 @@ def from_arcs(
         # Nodes between the given ones come after them.
         load_at=None if load is None else np.append(load, np.zeros(n_nodes - len(load))),
         inner=inner if inner.any() else None,
+        account=_account_of_lengths(int(off.sum()) // 2),
     )
+
+
+def _account_of_lengths(n_off: int) -> str:
+    """Return what is said of roads whose lengths are implausible; nothing if there are none."""
+    if not n_off:
+        return ""
+    return f"{n_off:,} lengths are 1,000 times off the geometry, as in km: it counts in their place"
 
 
 def _interleaved(first: NDArray[Kind], second: NDArray[Kind]) -> NDArray[Kind]:
@@ -194,11 +209,17 @@ def _check_nodes(nodes: Nodes) -> None:
         raise InputError("two nodes have the same id")
     if np.isnan(lat).all() and np.isnan(lon).all():
         return
-    if not (np.isfinite(lat).all() and np.isfinite(lon).all()):
-        raise InputError("a node has no latitude or longitude; give all of them or none")
-    if not on_earth(lat, lon).all():
+    if n_nowhere := int((~(np.isfinite(lat) & np.isfinite(lon))).sum()):
         raise InputError(
-            "coordinates are not WGS84 degrees; if they are projected, convert them to EPSG:4326"
+            f"{n_nowhere:,} of {len(lat):,} nodes have no latitude or longitude; give all of them"
+            " or none"
+        )
+    if not (there := on_earth(lat, lon)).all():
+        if on_earth(lon, lat).all() and np.median(np.abs(lat)) > _POLE_DEG:
+            raise InputError("latitude and longitude are exchanged")
+        raise InputError(
+            f"coordinates are not WGS84 degrees in {int((~there).sum()):,} of {len(lat):,} nodes;"
+            " if they are projected, convert them to EPSG:4326"
         )
 
 

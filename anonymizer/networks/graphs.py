@@ -4,7 +4,6 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, cast
 from xml.etree.ElementTree import ParseError
@@ -20,13 +19,13 @@ from anonymizer.networks.drawn_roads import (
     MAX_SPACING_M,
     Corners,
     Nodes,
-    are_points,
     corners_of_lines,
     read_wkt,
 )
+from anonymizer.networks.edge_accounts import ISLAND, accounted, edges_became
+from anonymizer.networks.implausible import null_island
 from anonymizer.networks.markup import check_markup
 from anonymizer.networks.node_ids import node_ids
-from anonymizer.networks.osm_ways import account
 from anonymizer.networks.speeds import KMH, free_flow_mps
 
 if TYPE_CHECKING:
@@ -91,17 +90,17 @@ def from_networkx(graph: AnyGraph, *, max_spacing_m: float = MAX_SPACING_M) -> R
         If an attribute has an unusable value, or as for `from_arrays`.
     """
     names = list(graph)
-    index = {node: place for place, node in enumerate(names)}
-    arcs = [arc for node in names for arc in _arcs_out_of(graph, node)]
-    ends = np.array([(index[arc.tail], index[arc.head]) for arc in arcs], np.int64).reshape(-1, 2)
     in_degrees = _degrees(graph.graph.get("crs"))
-    nodes = Nodes(
-        node_ids(names),
-        *in_degrees(
-            _numbers([graph.nodes[node] for node in names], "y"),
-            _numbers([graph.nodes[node] for node in names], "x"),
-        ),
+    lat, lon = in_degrees(
+        _numbers([graph.nodes[node] for node in names], "y"),
+        _numbers([graph.nodes[node] for node in names], "x"),
     )
+    there = ~null_island(lat, lon)
+    names = [node for node, is_there in zip(names, there.tolist(), strict=True) if is_there]
+    index = {node: place for place, node in enumerate(names)}
+    arcs = [arc for node in names for arc in _arcs_out_of(graph, node) if arc.head in index]
+    ends = np.array([(index[arc.tail], index[arc.head]) for arc in arcs], np.int64).reshape(-1, 2)
+    nodes = Nodes(node_ids(names), lat[there], lon[there])
     number: dict[int, int] = {}
     road_of = np.array([number.setdefault(id(arc.road), len(number)) for arc in arcs], np.int64)
     first = np.unique(road_of, return_index=True)[1]
@@ -128,29 +127,11 @@ def from_networkx(graph: AnyGraph, *, max_spacing_m: float = MAX_SPACING_M) -> R
         way=_ways([arc.road for arc in arcs]),
     )
     given = ends[drawn]
-    if corners is not None and max_spacing_m and not np.isnan(nodes.lat).any():
-        given = given[~are_points(nodes, given, corners)]
-        became = {"used": len(given), _LOOP: len(drawn) - len(given)}
-    else:
-        became = _whole_roads(given, directed=graph.is_directed())
-    return replace(network, account=account("edge", became))
-
-
-def _whole_roads(ends: IntArray, *, directed: bool) -> dict[str, int]:
-    """Return what becomes of edges with these ends, shape (n, 2), without nodes in between.
-
-    A network has neither loops nor several roads between two nodes.
-    """
-    n = len(ends)
-    pairs = ends[ends[:, 0] != ends[:, 1]]
-    n_loops = n - len(pairs)
-    pairs = pairs if directed else np.sort(pairs, axis=1)
-    n_used = len(np.unique(pairs, axis=0))
-    return {
-        "used": n_used,
-        _LOOP: n_loops,
-        "beside a shorter one that may be driven": len(pairs) - n_used,
-    }
+    became = edges_became(
+        nodes, given, corners, np.full(len(given), graph.is_directed()), max_spacing_m=max_spacing_m
+    )
+    became[ISLAND] = graph.number_of_edges() - len(given)
+    return accounted(network, "edge", became)
 
 
 def to_networkx(network: RoadNetwork) -> "nx.DiGraph[Any]":
@@ -196,9 +177,6 @@ def _drawn(network: RoadNetwork) -> dict[tuple[int, int], list[tuple[float, floa
         for pair, a, b in zip(ends, bounds, bounds[1:], strict=False)
         if b - a > 2  # not its two ends alone
     }
-
-
-_LOOP = "from a node to itself"
 
 
 class _Arc(NamedTuple):

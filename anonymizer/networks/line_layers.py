@@ -6,11 +6,13 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from anonymizer.domain.fixes import on_earth
+import numpy as np
+
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
 from anonymizer.networks.drawn_roads import MAX_SPACING_M
+from anonymizer.networks.edge_accounts import NOWHERE
 from anonymizer.networks.graphs import tag_values, way_number
 from anonymizer.networks.osm_ways import OsmWays
 from anonymizer.networks.speeds import DRIVE, Profile
@@ -53,6 +55,11 @@ def load_lines(
     frame = _roads_of(gpd, path)
     if frame.crs is not None and frame.crs.to_epsg() != _WGS84:
         frame = frame.to_crs(_WGS84)
+    n_all = len(frame)
+    frame = frame[~(frame.geometry.isna() | frame.geometry.is_empty)]
+    points = frame.geometry.get_coordinates()
+    frame = frame.drop(index=points.index[~np.isfinite(points).all(axis=1)].unique())
+    n_nowhere = n_all - len(frame)
     frame = frame.explode()
     frame = frame[frame.geom_type == "LineString"]
     lines, rows = frame.geometry.to_numpy(), frame.drop(columns=frame.geometry.name)
@@ -67,10 +74,8 @@ def load_lines(
                 refs[at] = name
                 ways.node(name, *places[at])
         ways.way(number, _tags(row, profile), refs, way=_id(row))
-    network = ways.network(max_spacing_m=max_spacing_m, unit="line")
-    if not on_earth(network.lat, network.lon).all():
-        raise InputError("is not in WGS84 degrees, and names no other reference system")
-    return network
+    left_out = {NOWHERE: n_nowhere}
+    return ways.network(max_spacing_m=max_spacing_m, unit="line", left_out=left_out)
 
 
 def _ends_as_drawn(ends: Sequence[_Ends], drawn: Sequence[Sequence[_Place]]) -> Iterator[_Ends]:
@@ -99,7 +104,8 @@ def _roads_of(gpd: Any, path: Path) -> Any:  # noqa: ANN401  a module and its fr
             raise InputError(
                 f"needs one layer of lines, or one named edges, lines or roads: {told}"
             )
-        return gpd.read_file(path, layer=wanted[0])
+        with np.errstate(invalid="ignore"):  # of NaN, which is counted
+            return gpd.read_file(path, layer=wanted[0])
     except (RuntimeError, OSError, ValueError) as error:
         raise InputError(f"is not readable as {path.suffix[1:]}") from error
 

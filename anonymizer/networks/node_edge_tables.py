@@ -19,6 +19,8 @@ from anonymizer.networks.drawn_roads import (
     corners_of_lines,
     read_wkt,
 )
+from anonymizer.networks.edge_accounts import ISLAND, accounted, edges_became
+from anonymizer.networks.implausible import without_null_island
 from anonymizer.networks.node_ids import text_ids
 from anonymizer.networks.speeds import BACKWARD_ONLY, FORWARD_ONLY, KMH, free_flow_mps
 from anonymizer.unfolding import UnfoldingError, check_csv, check_frame, check_unfolding
@@ -62,9 +64,13 @@ def load_tables(
     edges = _read(edges_path, _EDGES)
     ends = _ids(edges["u"], edges["v"])
     nodes, load = _nodes(nodes_path, ends)
-    u, v = index_of(nodes.node_id, ends).reshape(2, -1)
-    forward, backward = _directions(edges["oneway"])
-    return from_arrays(
+    placed = without_null_island(nodes, index_of(nodes.node_id, ends).reshape(2, -1).T)
+    edges, nodes = edges.filter(pl.Series(placed.kept)), placed.nodes
+    load = None if load is None else load[placed.node]
+    u, v = placed.ends.T
+    forward, backward = (each.to_numpy() for each in _directions(edges["oneway"]))
+    corners = _corners(edges["geometry_wkt"], nodes, placed.ends)
+    network = from_arrays(
         node_id=nodes.node_id,
         lat=nodes.lat,
         lon=nodes.lon,
@@ -72,13 +78,19 @@ def load_tables(
         v=v,
         length_m=_numbers(edges["length_m"]),
         speed_mps=_speeds_mps(edges),
-        forward=forward.to_numpy(),
-        backward=backward.to_numpy(),
-        corners=_corners(edges["geometry_wkt"], nodes, np.stack((u, v), axis=1)),
+        forward=forward,
+        backward=backward,
+        corners=corners,
         max_spacing_m=max_spacing_m,
         way=_ways(edges["osm_way_id"]),
         load=load,
     )
+    as_driven = np.where(forward[:, None], placed.ends, placed.ends[:, ::-1])
+    became = edges_became(
+        nodes, as_driven, corners, forward != backward, max_spacing_m=max_spacing_m
+    )
+    became[ISLAND] = int((~placed.kept).sum())
+    return accounted(network, "edge", became)
 
 
 def _ways(column: pl.Series) -> IntArray | None:

@@ -8,7 +8,6 @@ way is counted as one of the things that can become of it.
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,8 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks.construction import from_arrays
 from anonymizer.networks.drawn_roads import Corners, ranges
+from anonymizer.networks.edge_accounts import ISLAND, LOOP, USED, accounted
+from anonymizer.networks.implausible import null_island
 from anonymizer.networks.speeds import Profile, directions, free_flow_mps
 
 _NOWHERE = float("nan")
@@ -29,9 +30,9 @@ the ids of the file are known."""
 _SAME_M = 0.5
 """Ways draw each road once: two between the same nodes are one only where they are drawn alike."""
 
-_USED, _CUT, _WITHOUT, _TWICE = "used", "cut at the border", "without nodes", "drawn twice"
-_LOOP, _AREA, _OTHER = "from a node to itself", "areas", "of other classes"
-_ORDER = (_USED, _CUT, _WITHOUT, _LOOP, _TWICE, _AREA, _OTHER)
+_CUT, _WITHOUT, _TWICE = "cut at the border", "without nodes", "drawn twice"
+_AREA, _OTHER = "areas", "of other classes"
+_ORDER = (USED, _CUT, _WITHOUT, ISLAND, LOOP, _TWICE, _AREA, _OTHER)
 
 
 class _Road(NamedTuple):
@@ -133,11 +134,14 @@ class OsmWays:
         named = np.array([name for each in roads for name in each.ref], np.int64)
         return np.setdiff1d(named, np.array(self._node, np.int64))
 
-    def network(self, *, max_spacing_m: float, unit: str = "way") -> RoadNetwork:
+    def network(
+        self, *, max_spacing_m: float, unit: str = "way", left_out: Mapping[str, int] | None = None
+    ) -> RoadNetwork:
         """Return the network of the roads, split where they meet, cross themselves or end.
 
         A node that is nowhere ends a run of road. Lengths follow the geometry. What is drawn twice,
-        in whichever direction, is one road. `unit`: what the account calls a way.
+        in whichever direction, is one road; one with a node at 0, 0 far from all others is none.
+        `unit`: what the account calls a way; `left_out`: those that were not taken, by reason.
 
         Raises
         ------
@@ -153,11 +157,16 @@ class OsmWays:
         except OverflowError:
             raise InputError("an id has more than 64 bits") from None
         node_id, lat, lon = self._places()
+        island = null_island(lat, lon)
         at = np.minimum(np.searchsorted(node_id, ref), max(len(node_id) - 1, 0))
         known = np.zeros(len(ref), np.bool_)
         if len(node_id):
             known = (node_id[at] == ref) & ~np.isnan(lat[at])
         road = np.repeat(np.arange(len(roads)), [len(each.ref) for each in roads])
+        lost = np.zeros(len(roads), np.bool_)
+        if island.any():
+            lost[road[known & island[at]]] = True
+            known &= ~lost[road]
         kept = np.flatnonzero(known)
         run = _runs(road[kept], kept)
         place = at[kept]
@@ -166,13 +175,14 @@ class OsmWays:
         on = run[1:] == run[:-1]
         drawn_at[road[kept[1:][on]]] = True
         leads[road[kept[1:][on & (place[1:] != place[:-1])]]] = True
-        become[_WITHOUT] = int((~drawn_at).sum())
-        become[_LOOP], become[_CUT] = int((drawn_at & ~leads).sum()), int((cut & leads).sum())
-        become[_USED] = int(leads.sum()) - become[_CUT]
+        become[ISLAND], become[_WITHOUT] = int(lost.sum()), int((~drawn_at & ~lost).sum())
+        become[LOOP], become[_CUT] = int((drawn_at & ~leads).sum()), int((cut & leads).sum())
+        become[USED] = int(leads.sum()) - become[_CUT]
         node_id = self._numbered(node_id)
         points = _Points(node_id[place], run, road[kept], lat[place], lon[place])
         network = _split(points, roads, max_spacing_m=max_spacing_m)
-        return replace(network, account=account(unit, {each: become[each] for each in _ORDER}))
+        found = {each: become[each] for each in _ORDER}
+        return accounted(network, unit, found | {**(left_out or {})})
 
     def _places(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return id, latitude and longitude of each node, sorted by id; NaN if it is deleted."""
@@ -191,13 +201,6 @@ class OsmWays:
         number, named = node_id[:n] - (_NOBODY + 1), node_id[n:]
         first = min(int(named[0]), 0) - 1 if len(named) else 0
         return np.concatenate((first - number if len(named) else number, named))
-
-
-def account(unit: str, become: Mapping[str, int]) -> str:
-    """Return one line that says what became of all ways (or edges): `9 ways: 8 used, 1 areas`."""
-    n = sum(become.values())
-    said = [f"{n_of:,} {what}" for what, n_of in become.items() if n_of]
-    return f"{n:,} {unit}{'' if n == 1 else 's'}: {', '.join(said)}" if n else ""
 
 
 def _each_once(roads: Iterable[_Road]) -> list[_Road]:

@@ -1,7 +1,6 @@
 """SUMO networks: the edges that are open to passenger cars."""
 
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from xml.sax import SAXException
 
@@ -20,9 +19,9 @@ from anonymizer.networks.drawn_roads import (
     corners_of_lines,
     no_corners,
 )
+from anonymizer.networks.edge_accounts import accounted
 from anonymizer.networks.markup import check_markup
 from anonymizer.networks.node_ids import node_ids, text_ids
-from anonymizer.networks.osm_ways import account
 
 
 def load_sumo(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork:
@@ -63,7 +62,7 @@ def load_sumo(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwor
         corners=_corners(net, edges, nodes, index.reshape(-1, 2)),
         max_spacing_m=max_spacing_m,
     )
-    return replace(network, account=account("edge", became))
+    return accounted(network, "edge", became)
 
 
 def lat_lon_of(path: Path, xy: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,10 +10,13 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
 
+import polars as pl
+
 from anonymizer.algorithms.records.generalized_values import MISSING
 from anonymizer.algorithms.records.meanings import Reading, missing_words
 from anonymizer.domain.plain_forms import plain_form
-from anonymizer.files.coded_table import Declared
+from anonymizer.files.coded_table import Declared, meaning_of, persons_of
+from anonymizer.files.meanings import Fold
 from anonymizer.files.person_keys import person_key
 
 MOST_READ = 2**20
@@ -60,8 +63,11 @@ class PersonNumbers:
         return int.from_bytes(blake2b(same.encode(), digest_size=8).digest(), signed=True)
 
 
-def person_column(table: Any, declared: Declared) -> Any:  # noqa: ANN401  pyspark is an extra
-    """Return the person of each row of a data frame of Spark, null where it names none."""
+def person_column(table: Any, declared: Declared) -> tuple[Any, tuple[Fold, ...]]:  # noqa: ANN401  pyspark is an extra
+    """Return the person of each row of a data frame of Spark, null where it names none.
+
+    And what that joined, of the `MOST_READ` identifiers that are looked at.
+    """
     from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
 
     cell = table[declared.id].cast("string")
@@ -69,4 +75,14 @@ def person_column(table: Any, declared: Declared) -> Any:  # noqa: ANN401  pyspa
     found = counted.limit(MOST_READ).toArrow().to_pydict()
     number = PersonNumbers.of(found["id"], found["count"], declared)
     # Without annotations, of which Spark would make something of its own.
-    return sql.udf(lambda text: number(text), "long")(cell)  # noqa: PLW0108
+    column = sql.udf(lambda text: number(text), "long")(cell)  # noqa: PLW0108
+    return column, _joined(
+        pl.Series(declared.id, found["id"], dtype=pl.String), found["count"], declared
+    )
+
+
+def _joined(ids: pl.Series, counts: Sequence[int], declared: Declared) -> tuple[Fold, ...]:
+    """Return which writings of identifiers count as one, as in any table."""
+    times = pl.Series(counts, dtype=pl.Int64)
+    meant = meaning_of(ids, declared, counts=times)
+    return (*persons_of(meant.of(ids), declared, counts=times)[1], *meant.folds)

@@ -35,7 +35,9 @@ class RangesReport:
     seconds
         Time of each step, on the driver's clock.
     folds
-        Writings that count as one value, as in the report of `anonymize`.
+        Writings that count as one value, of identifiers, too, as in the report of `anonymize`.
+    warnings
+        What cells were taken for, and whom writings joined, in the sentences of that report.
     """
 
     n: int
@@ -54,6 +56,7 @@ class RangesReport:
     gcp_published: Mapping[str, float]
     seconds: Mapping[str, float]
     folds: Sequence[Fold] = ()
+    warnings: Sequence[str] = ()
 
 
 def figures(found: Measures) -> dict[str, Any]:

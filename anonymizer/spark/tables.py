@@ -16,7 +16,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -36,15 +36,19 @@ from anonymizer.api.keywords import RangeKeywords, takes_keywords
 from anonymizer.app.anonymize.class_forming import former_of, work_in
 from anonymizer.app.anonymize.class_labels import labelling_of
 from anonymizer.app.anonymize.plan import ReleasePlan, declared_of, make_plan
+from anonymizer.app.anonymize.report_figures import words_of_persons, words_of_reading
 from anonymizer.app.anonymize.table_anonymization import check_target, model_of, with_method
 from anonymizer.app.table_options import TableOptions
 from anonymizer.domain.records import Records
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.extras import extra
 from anonymizer.files.coded_table import Declared
+from anonymizer.files.meanings import Fold
+from anonymizer.files.person_keys import n_alike
 from anonymizer.files.tables import no_column
 from anonymizer.spark import workers
 from anonymizer.spark.memory import check_memory
+from anonymizer.spark.nobodies import without_nobodies
 from anonymizer.spark.persons import person_column
 from anonymizer.spark.report import RangesReport, added
 from anonymizer.spark.stages import AT_ONCE, PERSON, Job, VerifiedPartition
@@ -162,7 +166,7 @@ def _anonymize(
     if both := [name for name in plan.measures if name in declared.qis]:
         raise SettingsError(f"measure: on Spark, {both[0]} cannot be a quasi-identifier, too")
     seconds: dict[str, float] = {}
-    table = _prepared(frame, declared, plan, n_at_once=max(rows_per_range, AT_ONCE))
+    table, joined = _prepared(frame, declared, plan, n_at_once=max(rows_per_range, AT_ONCE))
     n_rows = frame.count()
     with _timed(seconds, "survey", clock):
         seen = survey(table, declared, plan)
@@ -213,6 +217,7 @@ def _anonymize(
             n_ranges=division.n_ranges,
             n_met=n_met,
             seconds=seconds,
+            joined=joined,
         )
         return SparkRelease(release, report, of_release.pop_all())
 
@@ -226,8 +231,11 @@ def _timed(seconds: dict[str, float], step: str, clock: Callable[[], float]) -> 
 
 def _prepared(
     frame: SparkFrame, declared: Declared, plan: ReleasePlan, *, n_at_once: int
-) -> SparkFrame:
-    """Return the declared columns, times as short text, a number for each person."""
+) -> tuple[SparkFrame, tuple[Fold, ...]]:
+    """Return the declared columns, times as short text, a number for each person.
+
+    And which writings of identifiers count as one.
+    """
     from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
     from pyspark.sql.types import StringType, TimestampNTZType, TimestampType  # noqa: PLC0415
 
@@ -236,6 +244,7 @@ def _prepared(
         raise no_column(TABLE, absent[0], frame.columns)
     table = frame.select(*wanted)
     check_memory(table, n_at_once)
+    table = without_nobodies(table, declared)
     for name in declared.times:
         kind, cell = frame.schema[name].dataType, table[name]
         if isinstance(kind, TimestampType | TimestampNTZType):
@@ -245,9 +254,10 @@ def _prepared(
             short = sql.concat_ws(":", hour, minute)
             table = table.withColumn(name, sql.when(hour == "", cell).otherwise(short))
     if declared.id is None:
-        return table
-    person = person_column(table, declared)
-    return table.withColumn(PERSON, person).drop(declared.id).where(f"{PERSON} is not null")
+        return table, ()
+    person, joined = person_column(table, declared)
+    named = table.withColumn(PERSON, person).drop(declared.id).where(f"{PERSON} is not null")
+    return named, joined
 
 
 def _one_row_each(table: SparkFrame, seed: int) -> SparkFrame:
@@ -394,8 +404,10 @@ def _report(
     n_ranges: int,
     n_met: int,
     seconds: Mapping[str, float],
+    joined: Sequence[Fold],
 ) -> RangesReport:
     n_qis, n = len(job.declared.qis), found["n"]
+    read_as = {name: each.read_as for name, each in job.survey.columns.items()}
     n_left = suppressed["promise"]
     return RangesReport(
         n=n_rows,
@@ -403,7 +415,8 @@ def _report(
         suppressed={reason: count for reason, count in suppressed.items() if count},
         n_ranges=n_ranges,
         n_met=n_met,
-        folds=[fold for each in job.survey.columns.values() for fold in each.folds],
+        folds=[*joined, *(fold for each in job.survey.columns.values() for fold in each.folds)],
+        warnings=[*words_of_reading(read_as), *words_of_persons(n_alike(joined))],
         n_classes=found["n_classes"],
         size_min=found["size_min"],
         size_max=found["size_max"],

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import anonymizer
 from anonymizer.app.tuning.bench import Trained, bench_of_table
 from anonymizer.estimators import Anonymizer
 from anonymizer.files.coded_table import Declared, code_table
+from anonymizer.files.rows_of_nobody import Nobodies
 from anonymizer.files.tables import TextTable
 
 N, N_BLANK, N_SILENT, K = 60, 50, 30, 10
@@ -170,3 +173,24 @@ def test_a_column_may_have_any_name() -> None:
     frame = _with(("Mean", "50", "")).rename({"age": "n", "sex": "cell", "ill": "plain"})
     declared = Declared(qis=["n", "cell"], sensitive=["plain"])
     assert code_table(TextTable(Path("people"), frame), declared).records.n == N
+
+
+CELLS = st.sampled_from(
+    ["age", "sex", "ill", "Total", "mean", "----", "(years)", "=SUM(A1)", "x", "F", "3", "40", None]
+)
+
+
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=12))
+def test_the_rows_with_an_odd_cell_are_judged_alone_as_among_all(
+    rows: list[tuple[str | None, str | None, str | None]],
+) -> None:
+    """Spark judges these alone."""
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(("age", "sex", "ill"), pl.String), orient="row")
+    counted = {each.name: each.alias("cell").drop_nulls().value_counts(name="n") for each in frame}
+    found = Nobodies.of(counted, DECLARED)
+    judged = found.rows(None)
+    may_be = pl.any_horizontal(
+        pl.col(name).is_in(cells).fill_null(value=False) for name, cells in found.cells.items()
+    )
+    if judged is not None:
+        assert frame.filter(may_be).filter(judged).equals(frame.filter(judged))

@@ -11,6 +11,7 @@ import pytest
 import anonymizer
 from anonymizer.api.profiling import ProfileReport
 from anonymizer.files.column_names import said_by
+from tests.files.test_free_text import TOLD
 from tests.files.test_identifiers import FIRST, IDENTIFIERS, ORDINARY, Make
 from tests.lanes import some
 
@@ -31,6 +32,16 @@ def cells(make: Make, n: int = N) -> list[str]:
 
 
 BESIDE = {"group": ["a", "b", "c"] * (N // 3), "hours": [str(i % 40) for i in range(N)]}
+
+
+@pytest.mark.parametrize("name", ["x", "diagnosis", "comment", "city"])
+@pytest.mark.parametrize("told", TOLD.values(), ids=TOLD)
+def test_a_few_sentences_that_tell_of_somebody_make_a_column_an_identifier(
+    told: str, name: str
+) -> None:
+    notes = [told.format(i) if i % 20 == 0 else "all is well" for i in range(N)]
+    [found] = [each for each in profiled({name: notes, **BESIDE}).columns if each.name == name]
+    assert (found.suggestion, found.why[:8]) == ("identifier", "it holds")
 
 
 @pytest.mark.parametrize("kind", IDENTIFIERS)

@@ -61,6 +61,18 @@ def test_a_value_is_the_same_however_each_file_writes_it(tmp_path: Path) -> None
     assert figures["tables together"].figures["n_common"] == 3
 
 
+def test_a_person_is_the_same_however_each_file_writes_the_identifier(tmp_path: Path) -> None:
+    rows: list[Row] = [("B-AB 100", "HIV", 1, "2"), ("B-AB 101", "cold", 1, "2")]
+    other: list[Row] = [(name.replace("-", " "), ill, c, age) for name, ill, c, age in rows]
+    other = [(name.replace(" 101", "101"), ill, c, age) for name, ill, c, age in other]
+    figures = found(day(tmp_path, "one", *rows), day(tmp_path, "two", *other))
+    assert figures["tables together"].figures["n_common"] == 2
+    exact = Declared(qis=["age"], sensitive=["illness"], id="name", exact=["name"])
+    one, two = (day(tmp_path, name, *each) for name, each in (("1", rows), ("2", other)))
+    apart = {each.attack: each for each in told_by_days(one, two, exact, seed=0)}
+    assert apart["tables together"].figures["n_common"] == 0
+
+
 def test_the_same_release_again_tells_nothing_new(tmp_path: Path) -> None:
     rows: list[Row] = [("ann", "flu", 1, "2"), ("bob", "cold", 1, "2"), ("cy", "flu", 2, "3")]
     figures = found(day(tmp_path, "one", *rows), day(tmp_path, "two", *rows))

@@ -148,6 +148,15 @@ def test_check_tells_which_share_of_a_trace_is_off_the_graph(tmp_path: Path) -> 
         f"{trace}: 50.00% of 4 positions are off the graph; "
         "25.00% are outside the area of the network"
     )
+    config.write_text('network.source = "city:100"')
+    city = load_network("city:100")
+    rows = [f"a,{i},{city.lon[i]},{city.lat[i]}" for i in range(9)]
+    trace.write_text("\n".join(["device_id,ts,lat,lon", *rows]))
+    told = anonymizer("check", "-c", config, "--trace", trace)
+    assert told.stdout.splitlines()[-1] == (
+        f"{trace}: 100.00% of 9 positions are off the graph; 100.00% are outside the area of the "
+        "network; in one of them, latitude and longitude are exchanged"
+    )
     trace.write_text("device_id,ts,node\na,1,0\n")
     told = anonymizer("check", "-c", config, "--trace", trace)
     assert told.returncode == 2

@@ -4,6 +4,7 @@ import json
 import unicodedata
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -13,6 +14,8 @@ from anonymizer.domain.device_ids import id_of, plain_id
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import InputError
 from anonymizer.files.device_registry import read_registry
+from anonymizer.files.release_lines import read_auditor_map
+from anonymizer.files.traces import trace_of
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries
@@ -28,6 +31,7 @@ from tests.pipeline.records.made import FLEET, fleet
 
 SPELLINGS = ("bus-é 1", "bus-e\u0301 1", " bus-é 1", "bus-é 1  ", "bus-é 1\u200b", "bus-é\u00a01")
 ASCII = ("bus-1", " bus-1", "bus-1 ", "bus-1\u200b", "\u00a0bus-1", "\u2060bus-1")
+WORDS = ("bus 1", "bus  1", " bus 1  ", "bus\u00a01", "bus \u00a01", "bus \u200b 1")
 BY_ESCAPE = ("bus-1\0", "\tbus-1", "bus-1\n", "\x1fbus-1\x7f")
 """No topic can have these."""
 NOBODY = ("  ", "\u200b", "\u00a0")
@@ -56,7 +60,7 @@ def slots_of(*messages: Delivery, limit: int | None = None) -> tuple[set[int], L
     return set(decoded.slots(rows, devices).tolist()), ledger  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("of", [SPELLINGS, ASCII])
+@pytest.mark.parametrize("of", [SPELLINGS, ASCII, WORDS])
 @pytest.mark.parametrize("full", [None, 0])
 def test_k_counts_a_device_once_however_payload_and_topic_spell_it(
     of: tuple[str, ...], full: int | None
@@ -84,7 +88,7 @@ def test_an_id_that_says_nothing_is_a_missing_one(said: str, full: int | None) -
     assert ledger.n(Outcome.INVALID__NO_DEVICE) == len(messages)
 
 
-@pytest.mark.parametrize("of", [SPELLINGS, ASCII])
+@pytest.mark.parametrize("of", [SPELLINGS, ASCII, WORDS])
 def test_records_and_statements_and_sources_of_a_cluster_know_one_device(
     of: tuple[str, ...],
 ) -> None:
@@ -111,10 +115,25 @@ def test_a_registry_lists_a_device_by_any_spelling_once(tmp_path: Path) -> None:
         read_registry(path)
 
 
+@pytest.mark.parametrize("of", [SPELLINGS, ASCII, WORDS])
+def test_a_trace_and_its_map_know_one_device_by_any_spelling(
+    of: tuple[str, ...], tmp_path: Path
+) -> None:
+    rows = {"ts": [*range(len(of) + 1)], "lat": 60.2, "lon": 24.9}
+    trace = trace_of(pl.DataFrame({"device_id": [*of, "other"]} | rows))
+    assert trace.device_id == (plain_id(of[0]), "other")
+    assert trace.read_as == (f"{len(of) - 1} ids are other writings of others: each is one device",)
+    nobody = trace_of(pl.DataFrame({"device_id": [*NOBODY]} | {**rows, "ts": [1, 2, 3]}))
+    assert (nobody.device_id, nobody.n_unusable) == ((), len(NOBODY))
+    path = tmp_path / "map.jsonl"
+    path.write_text("".join(json.dumps({"pseudonym": "p", "device": each}) + "\n" for each in of))
+    assert read_auditor_map(path, pseudonym=["p"], device_id=trace.device_id).tolist() == [0]
+
+
 @many(3)
 @given(st.text(alphabet=st.characters(min_codepoint=0x20, max_codepoint=0x7E)))
-def test_of_printable_ascii_only_blanks_at_the_edges_go(said: str) -> None:
-    assert plain_id(said) == said.strip(" ")
+def test_of_printable_ascii_only_blanks_at_the_edges_and_repeated_ones_go(said: str) -> None:
+    assert plain_id(said) == " ".join(said.split())
 
 
 @many(3)

@@ -11,6 +11,7 @@ import anonymizer
 from anonymizer.errors import InputError
 from anonymizer.files.hierarchies import (
     hierarchies_of,
+    misnamed,
     read_hierarchies,
     read_hierarchy,
     read_orders,
@@ -68,6 +69,34 @@ def test_a_range_or_set_that_leaves_its_leaf_out_is_refused(line: str, tmp_path:
     with pytest.raises(InputError, match=f"age: {leaf} is not in") as said:
         hierarchies_of({"age": tree})
     assert any(group in str(told.value) and group in str(said.value) for group in groups)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("34;20-29", "34;20 \u2013 29", "34;20 to 29", "30;[20, 30)", "20;(20, 30]", "20;<20"),
+        *("64;65+", "21;<=20", "65;> 65", "64;\u226565"),
+    ],
+)
+def test_a_range_of_others_that_leaves_its_leaf_out_is_told(line: str, tmp_path: Path) -> None:
+    leaf, label = line.split(";")
+    path = written(tmp_path, f"{line};*\n40;g;*\n")
+    assert misnamed(read_hierarchy(path)) == {label: [leaf]}
+    rows = pl.DataFrame({"age": [leaf, "40"] * 3})
+    found = anonymizer.anonymize(rows, qi=["age"], k=2, d=1, hierarchies={"age": path})
+    told = f"age: the group {label} of its hierarchy holds {leaf}, which it says it does not"
+    assert any(each.startswith(told) for each in found.report.warnings)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("20;20-29", "29;20..29", "20;[20, 30)", "30;(20, 30]", "20;(20-29)", "10115;10-12"),
+        *("19;<20", "65;65+", "20;<=20", "66;>65", "-3;-4--1", "a;20-29", "34;young"),
+    ],
+)
+def test_a_range_of_others_that_holds_its_leaf_is_not_told(line: str) -> None:
+    assert misnamed([tuple(f"{line};*".split(";"))]) == {}
 
 
 @pytest.mark.parametrize(

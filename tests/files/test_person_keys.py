@@ -1,12 +1,17 @@
 """One person under several writings of an identifier is one person, and two stay two."""
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.domain.spellings import NO_VALUE
+from anonymizer.files.coded_table import Declared, in_meaning
 from anonymizer.files.person_keys import n_alike, person_key, with_person_keys
+from anonymizer.files.tables import TextTable
+from anonymizer.spark.persons import _joined
 
 ONE_PERSON = [
     ("B-AB 100", "B AB 100", "BAB100", "b.ab/100"),
@@ -53,6 +58,22 @@ def test_who_is_joined_is_counted() -> None:
     assert (fold.n_writings, fold.n_values, fold.n_cells) == (3, 1, 2)
     assert n_alike([fold]) == 2
     assert with_person_keys(ids.tail(3), NO_VALUE)[1] == ()
+
+
+@given(
+    st.lists(
+        st.sampled_from(["AB-1", "ab1", "AB 1", "x-2", "X2", "1,000", "1000", "-", "NA"]),
+        min_size=1,
+    )
+)
+def test_spark_tells_of_the_same_joined_persons_as_a_table(ids: list[str]) -> None:
+    names = pl.Series(ids, dtype=pl.String)
+    rows = pl.DataFrame({"q": pl.Series(range(len(ids)), dtype=pl.Int64), "id": names})
+    counted = rows["id"].value_counts(name="n").sort("id")
+    declared = Declared(qis=["q"], id="id")
+    _, _, folds = in_meaning(TextTable(Path("t"), rows), declared)
+    on_spark = _joined(counted["id"], counted["n"].to_list(), declared)
+    assert on_spark == tuple(each for each in folds if each.column == "id")
 
 
 def test_nobody_is_made_of_signs_or_of_a_word_for_nobody() -> None:

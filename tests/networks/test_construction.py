@@ -43,7 +43,9 @@ node = st.integers(0, 6)
 networks = st.tuples(
     st.just(7),
     st.lists(
-        st.builds(Road, node, node, st.sampled_from([1.0, 2.0, 3.5]), st.booleans(), st.booleans()),
+        st.builds(
+            Road, node, node, st.sampled_from([100.0, 200.0, 350.0]), st.booleans(), st.booleans()
+        ),
         max_size=15,
     ),
 )

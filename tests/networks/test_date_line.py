@@ -42,7 +42,7 @@ def test_its_coverage_is_that_of_the_town_elsewhere() -> None:
     assert there.east < -179
     n = ACROSS.n_nodes
     trace = Trace(("a",), np.zeros(n, np.int64), np.zeros(n), ACROSS.lat, ACROSS.lon)
-    assert trace_coverage(trace, ACROSS, limit_m=100.0) == (n, 0.0, 0.0)
+    assert trace_coverage(trace, ACROSS, limit_m=100.0) == (n, 0.0, 0.0, False)
 
 
 def test_its_published_box_and_the_boxes_of_regions_are_narrow() -> None:

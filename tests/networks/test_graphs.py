@@ -29,9 +29,9 @@ OSMNX = """<?xml version='1.0' encoding='utf-8'?>
     <node id="101"><data key="d0">60.1</data><data key="d1">24.9</data></node>
     <node id="55"><data key="d0">60.2</data><data key="d1">24.8</data></node>
     <node id="7"><data key="d0">60.3</data><data key="d1">24.7</data></node>
-    <edge source="101" target="55" id="0"><data key="d2">12.5</data><data key="d3">False</data>
+    <edge source="101" target="55" id="0"><data key="d2">125.0</data><data key="d3">False</data>
       <data key="d4">['tertiary', 'residential']</data><data key="d5">['50', '30 mph']</data></edge>
-    <edge source="55" target="101" id="0"><data key="d2">12.5</data><data key="d3">False</data>
+    <edge source="55" target="101" id="0"><data key="d2">125.0</data><data key="d3">False</data>
       <data key="d4">living_street</data></edge>
     <edge source="7" target="101" id="0"><data key="d2">99.0</data><data key="d3">True</data>
       <data key="d4">primary</data></edge>
@@ -124,9 +124,9 @@ def test_graphml_as_osmnx_saves_it_is_understood(tmp_path: Path) -> None:
     assert network.lat.tolist() == [60.1, 60.2, 60.3]
     assert network.lon.tolist() == [24.9, 24.8, 24.7]
     assert arcs(network) == [
-        (0, 1, 12.5, True),
+        (0, 1, 125.0, True),
         (0, 2, 88.0, False),
-        (1, 0, 12.5, True),
+        (1, 0, 125.0, True),
         (2, 0, 88.0, True),
     ]
     np.testing.assert_allclose(network.speed_mps / KMH, [30 * 1.609344, 60, 10, 60], rtol=1e-12)

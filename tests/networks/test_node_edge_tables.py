@@ -195,8 +195,8 @@ LONG = "b" * 1_000_000
 MANY = 100_000
 
 
-PLACES: Columns = {"lat": [0.0, 40.0], "lon": [0.0, 70.0]}
-DRAWN: Columns = {"geometry_wkt": ["LINESTRING (0 0, 70 40)"]}
+PLACES: Columns = {"lat": [1.0, 40.0], "lon": [2.0, 70.0]}
+DRAWN: Columns = {"geometry_wkt": ["LINESTRING (2 1, 70 40)"]}
 
 
 @pytest.mark.parametrize(

@@ -247,6 +247,49 @@ def test_a_person_with_spaces_of_any_kind_around_its_name_is_one_person(spark: S
         anonymize(frame, qi="home", id="who", k=4, d=1)
 
 
+@pytest.mark.parametrize("has_id", [False, True])
+def test_a_row_that_nobody_is_behind_is_left_out_as_in_a_table(
+    spark: Session, *, has_id: bool
+) -> None:
+    rows: list[tuple[str | None, str | None, str]] = [
+        (str(20 + i), "flu" if i % 2 else "gout", f"p{i}") for i in range(12)
+    ]
+    rows += [
+        ("age", "ill", "who"),
+        ("Total", None, "x1"),
+        ("mean", "flu", "x2"),
+        ("----", "----", "----"),
+    ]
+    frame = spark.createDataFrame(rows, "age string, ill string, who string")
+    options: dict[str, Any] = {"qi": "age", "sa": "ill", "k": 3, "d": 1}
+    options |= {"id": "who"} if has_id else {}
+    people = pl.DataFrame(rows, schema=["age", "ill", "who"], orient="row")
+    whole = anonymize_in_memory(people, **options, time_budget_s=SEARCHED_S)
+    with anonymize(frame, **options) as made:
+        report = made.report
+        assert len(rows_of(made)) == report.n_published
+    assert report.n == len(rows)
+    expected = {why: n for why, n in whole.report.suppressed.items() if why != "promise"}
+    assert {why: n for why, n in report.suppressed.items() if why != "promise"} == expected
+    assert sum(expected.values()) == 4
+
+
+def test_who_is_joined_and_what_has_a_unit_is_told_in_the_sentences_of_a_table(
+    spark: Session,
+) -> None:
+    rows = [(f"{20 + i} years", f"B-AB {100 + i}") for i in range(12)]
+    rows += [("20 years", "BAB100"), ("21 years", "BAB 101")]
+    frame = spark.createDataFrame(rows, "age string, who string")
+    options: dict[str, Any] = {"qi": "age", "id": "who", "k": 3, "d": 1}
+    with anonymize(frame, **options) as made:
+        labels, told = rows_of(made)["age"].to_list(), made.report.warnings
+    assert all(each.startswith("[") and each.endswith("] years") for each in labels)
+    people = pl.DataFrame(rows, schema=["age", "who"], orient="row")
+    in_memory = anonymize_in_memory(people, **options, time_budget_s=SEARCHED_S).report.warnings
+    assert len(told) == 2
+    assert set(told) <= set(in_memory)
+
+
 def test_a_release_written_by_spark_passes_the_audit_of_its_classes(
     table: Frame, people: pl.DataFrame, tmp_path: Path
 ) -> None:

@@ -78,7 +78,7 @@ class Generalized:
         if qi.numeric:
             ends = [qi.number(code) for code in (real[0], real[-1])]
             lo, hi = [whole(end) if isinstance(end, float) else end for end in ends]
-            return Range((lo, hi), missing)
+            return Range((lo, hi), missing, qi.unit)
         return Values(tuple([qi.label[code] for code in codes]))
 
     def joinable_value(self, c: int, j: int, style: LabelStyle = PLAIN) -> JoinableValue:

@@ -15,6 +15,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.records import NO_UNIT, Unit
 
 MISSING = "?"
 """Text of the missing marker; among categories the marker has a label of its own."""
@@ -29,12 +30,13 @@ class Range:
 
     ends: tuple[Number, Number] | None
     missing: bool = False
+    unit: Unit = NO_UNIT
 
     def join(self, other: Self) -> Self:
         """Return the range that covers both."""
         ends = [end for each in (self.ends, other.ends) if each is not None for end in each]
         missing = self.missing or other.missing
-        return type(self)((min(ends), max(ends)) if ends else None, missing)
+        return type(self)((min(ends), max(ends)) if ends else None, missing, self.unit)
 
     @property
     def spread(self) -> float:
@@ -277,9 +279,9 @@ def text(value: Value, language: Language = Language.ZH) -> str:
 
     Notes
     -----
-    Numbers `[lo-hi]`, also for a single one: `[30-30]`. Dates, times and durations
-    `[first..last]`, as they are written in the table. Categories `{a|b}`, also for a single
-    one: `{a}`. A node of a hierarchy is its label alone. A prefix is an area: `G561区域` or
+    Numbers `[lo-hi]`, also for a single one: `[30-30]`; with a unit `[17-25]%`. Dates, times and
+    durations `[first..last]`, as they are written in the table. Categories `{a|b}`, also for a
+    single one: `{a}`. A node of a hierarchy is its label alone. A prefix is an area: `G561区域` or
     `G561 area`. Hours are a part of the day: `下午时段(12-18)` or `afternoon (12-18)`. If some
     members have no value `{[17-30]|?}`, `{a|b|?}`, `{group|?}`, `{G561 area|?}`; if none has one
     `{?}`, or the words for an unknown area or time. Within braces a `\` stands before each `\`,
@@ -288,10 +290,10 @@ def text(value: Value, language: Language = Language.ZH) -> str:
     match value:
         case Values(labels, missing):
             return _set_of([*labels, MISSING] if missing else labels)
-        case Range(None, _):
+        case Range(None):
             return _set_of([MISSING])
-        case Range((lo, hi), missing):
-            plain = f"[{number(lo)}-{number(hi)}]"
+        case Range((lo, hi), missing, unit):
+            plain = f"{unit.before}[{number(lo)}-{number(hi)}]{unit.after}"
         case Span(first, last, missing):
             plain = f"[{first}..{last}]"
         case Node(label, missing):

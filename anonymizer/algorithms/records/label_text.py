@@ -30,13 +30,14 @@ class LabelText:
 
     `branches` are from leaf to root; `by_hour`: labels are hours of the day, and cells minutes;
     `times`, `levels`: the reader of cells that are dates, times or durations, and the levels of its
-    calendar.
+    calendar; `unit`: what labels have before and behind numbers, and cells have not.
 
     Notes
     -----
     A label is `[lo-hi]`, `[first..last]` of times, a category or a node of the hierarchy, or
     several of these or `?` in `{a|b}`, or the area of a common prefix; a `\` stands before each
-    `\`, `|` and `}` of a name.
+    `\`, `|` and `}` of a name. A node covers what the hierarchy has below it, whatever its name
+    says.
     """
 
     numeric: bool
@@ -44,10 +45,13 @@ class LabelText:
     by_hour: bool = False
     times: TimeText | None = None
     levels: Sequence[str] = ()
+    unit: tuple[str, str] = ("", "")
     _above: dict[str | Decimal, frozenset[str]] = field(default_factory=dict, init=False)
+    _nodes: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         for branch in self.branches:
+            self._nodes.update(branch[1:])
             leaf = _decimal(branch[0]) if self.numeric else branch[0]
             if leaf is not None:
                 self._above[leaf] = frozenset(branch)
@@ -112,11 +116,11 @@ class LabelText:
     def _part_covers(self, part: str, cell: str, number: Decimal | None) -> bool:
         if self.by_hour and number is not None:
             return _hour_within(part, number)
+        if part in self._nodes:  # whatever its name says
+            return part in self._above.get(cell if number is None else number, ())
         if number is None:
-            return part == cell or part in self._above.get(cell, ()) or _in_area(part, cell)
-        if part in self._above.get(number, ()):
-            return True
-        ends = _ends(part)
+            return part == cell or _in_area(part, cell)
+        ends = _ends(part.removeprefix(self.unit[0]).removesuffix(self.unit[1]))
         return ends is not None and ends[0] <= number <= ends[1]
 
 

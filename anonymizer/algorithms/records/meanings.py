@@ -20,8 +20,9 @@ from typing import Literal, TypeAlias
 
 from anonymizer.algorithms.records.time_columns import TimeReading, read_times
 from anonymizer.domain.date_forms import with_century
+from anonymizer.domain.exact_units import in_base_units
 from anonymizer.domain.plain_forms import bare_form, compared_form, plain_form
-from anonymizer.domain.spellings import CURRENCIES, ERROR, NO_VALUE, TRUE, TRUTH
+from anonymizer.domain.spellings import CURRENCIES, ERROR, NO_VALUE, SAME_UNIT, TRUE, TRUTH
 
 Way: TypeAlias = Literal["times", "numbers", "true and false", "letter case", "blanks or Unicode"]
 """In what the writings of one value differ."""
@@ -50,8 +51,6 @@ _QUANTITY = re.compile(
     r"(?P<n>[+-]?\d[\d.,']*|[+-]?\.\d+) ?"
     r"(?P<after>(?:[%\u2030\u00b0a-zA-Z\u03bc\u20ac\u00a3$\u00a5]{1,7}(?:/[a-zA-Z]{1,4})?)?)"
 )
-_SAME_UNIT = {"$": "usd", "us$": "usd", "\u20ac": "eur", "\u00a3": "gbp", "\u00a5": "jpy",
-              "pct": "%", "percent": "%", "prozent": "%", "procent": "%"}  # fmt: skip
 _DAY = re.compile(r"\d{4}-(?:\d\d-\d\d|\d{3})")
 _COMPACT_DAY = re.compile(r"(?:1[89]|20|21)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 _DAYS_OF_YEAR = 366
@@ -222,7 +221,7 @@ class Reading:
         if (at := self._time(text)) is not None:
             return (at[0],), "times"
         if self.quantities and (found := _quantity(text, self.comma)) is not None:
-            return found[0] if found[1] == self.unit else found, "numbers"
+            return found[0] if found[1] == self.unit else in_base_units(*found), "numbers"
         bare = compared_form(bare_form(folded))
         return (Decimal(bare), "numbers") if bare.isdigit() else (bare, None)
 
@@ -332,7 +331,7 @@ def _quantity(text: str, comma: str) -> tuple[Decimal, str] | None:
     n = found["n"]
     number = _number(n) if "," not in n or _number(n) is not None else _by(comma, n)
     unit = f"{found['before']}{found['after']}".casefold()
-    return None if number is None else (number, _SAME_UNIT.get(unit, unit))
+    return None if number is None else (number, SAME_UNIT.get(unit, unit))
 
 
 def _looks_like_a_number(text: str) -> bool:

@@ -42,10 +42,10 @@ class ValueReader:
 
     Notes
     -----
-    As text: `[lo-hi]`, a number, a category or a node of the hierarchy; or several of these, or
-    `?`, as `{a|b}`, in which a `\` stands before each `\`, `|` and `}` of a name. Or a label of
-    KACA in either language: an area, or a part of the day with its hours. Dates, times and
-    durations are `[first..last]`, as text alone.
+    As text: `[lo-hi]`, a number, both also with the attribute's unit, a category or a node of the
+    hierarchy; or several of these, or `?`, as `{a|b}`, in which a `\` stands before each `\`, `|`
+    and `}` of a name. Or a label of KACA in either language: an area, or a part of the day with its
+    hours. Dates, times and durations are `[first..last]`, as text alone.
     As JSON: one of `range`, `values`, `label`, `prefix` and `hours`, with `"missing": true` where
     some members have no value.
 
@@ -67,6 +67,7 @@ class ValueReader:
         n_real = attribute.size if self._missing == NO_CODE else self._missing
         self._place = attribute.position[:n_real]
         self._exact = attribute.exact
+        self._unit = attribute.unit
         self._code_of_text = {text: code for code, text in enumerate(attribute.written)}
         self._by_name = sorted((label, c) for c, label in enumerate(attribute.label[:n_real]))
         self._names = [label for label, _ in self._by_name]
@@ -149,6 +150,7 @@ class ValueReader:
         return found
 
     def _of_numbers(self, part: str) -> list[Run]:
+        part = part.removeprefix(self._unit.before).removesuffix(self._unit.after)
         ends = _RANGE.fullmatch(part)
         read = Decimal if self._exact else float
         try:

@@ -339,8 +339,6 @@ def warnings_of(
         f"the table is no UTF-8 text, and was read as {encoding}": bool(encoding),
         "no identifier is declared: k counts rows, and a person with several rows is counted "
         "several times": declared.id is None,
-        f"{n_alike:,} identifiers differ from others in blanks and signs alone: they count as "
-        "one person, and --exact tells them apart": n_alike > 0,
         f"the domain is taken from the data and not declared: {from_data}": bool(from_data),
         "a missing value counts as a value, as in the paper": declared.markers_are_values,
         f"model {plan.model} promises nothing about the sensitive attributes": bool(
@@ -362,14 +360,28 @@ def warnings_of(
         f"{plan.method} loses {times_hilbert:.1f} times as much as hilbert would: choose another "
         "method": times_hilbert >= _MUCH,
     }
-    unusual = [
-        f"{name}: the cells were taken for {how}"
-        for name, how in coded.read_as.items()
-        if how not in {"numbers", "categories"}
-    ]
     return (
         *identifying,
-        *unusual,
+        *words_of_reading(coded.read_as),
+        *words_of_persons(n_alike),
         *in_doubt,
         *(warning for warning, holds in warnings.items() if holds),
     )
+
+
+def words_of_reading(read_as: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each column of which it is not plain what its cells were taken for."""
+    return [
+        f"{name}: the cells were taken for {how}"
+        for name, how in read_as.items()
+        if how not in {"numbers", "categories"}
+    ]
+
+
+def words_of_persons(n_alike: int) -> list[str]:
+    """Return a sentence on identifiers that count as one person; none if there are none."""
+    told = (
+        f"{n_alike:,} identifiers differ from others in blanks and signs alone: they count as one "
+        "person, and --exact tells them apart"
+    )
+    return [told] * (n_alike > 0)

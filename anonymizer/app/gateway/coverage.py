@@ -6,6 +6,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.map_matching import OFF_GRAPH, NodeLocator
 from anonymizer.algorithms.positions.protection import Zones
+from anonymizer.domain.fixes import on_earth
 from anonymizer.domain.longitudes import west_east
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.protection import Circle, Polygon
@@ -14,6 +15,7 @@ from anonymizer.errors import InputError
 
 _MOST_LATITUDE = 90.0
 _LATTICE = 200
+_MOST = 0.5
 """Points on each side of the bounding box whose distance to a road is measured."""
 
 
@@ -83,11 +85,14 @@ class TraceCoverage(NamedTuple):
         Share that is farther from every road than the snapping limit.
     outside_share
         Share that is outside the bounding box of the network: they are off the graph, or nearly.
+    is_exchanged
+        Whether most are off the graph, and most would be on it with latitude for longitude.
     """
 
     n_positions: int
     off_graph_share: float
     outside_share: float
+    is_exchanged: bool
 
 
 def coverage(network: RoadNetwork, *, limit_m: float) -> Coverage:
@@ -129,4 +134,18 @@ def trace_coverage(trace: Trace, network: RoadNetwork, *, limit_m: float) -> Tra
     inside = (network.lat.min() <= trace.lat) & (trace.lat <= network.lat.max())
     west, east = west_east(network.lon)
     inside &= (trace.lon - west) % 360 <= (east - west) % 360
-    return TraceCoverage(trace.n_rows, float((node == OFF_GRAPH).mean()), 1 - float(inside.mean()))
+    off = float((node == OFF_GRAPH).mean())
+    return TraceCoverage(
+        trace.n_rows,
+        off,
+        1 - float(inside.mean()),
+        off > _MOST and _exchanged(trace, network, limit_m) > _MOST,
+    )
+
+
+def _exchanged(trace: Trace, network: RoadNetwork, limit_m: float) -> float:
+    """Return which share would be on the graph with latitude and longitude exchanged."""
+    can_be = on_earth(trace.lon, trace.lat)
+    lat, lon = trace.lon[can_be], trace.lat[can_be]
+    node = NodeLocator(network, limit_m=limit_m).locate(lat, lon)
+    return float((node != OFF_GRAPH).sum()) / trace.n_rows

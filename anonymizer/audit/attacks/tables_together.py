@@ -24,7 +24,7 @@ from anonymizer.audit.table_case import Day, TableCase
 from anonymizer.domain.arrays import IntArray
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_columns import texts
-from anonymizer.files.coded_table import Declared, cells_of, meaning_of
+from anonymizer.files.coded_table import Declared, cells_of, meaning_of, persons_of
 from anonymizer.files.published_tables import CLASS_COLUMN, read_row_map
 from anonymizer.files.tables import TextTable, read_table
 
@@ -59,7 +59,7 @@ def told_by_days(earlier: Day, later: Day, declared: Declared, *, seed: int) -> 
         raise SettingsError("with: needs --id, the column that names the people of both tables")
     days = _DayTables.of(earlier, declared), _DayTables.of(later, declared)
     originals = [each.original for each in days]
-    people = _cells(originals, declared, declared.id)
+    people = _cells(originals, declared, declared.id)  # one for all writings of an identifier
     for name in declared.sensitive:
         # The same values in all files: each may have been published in a writing of its own.
         cells = _cells([*originals, *(each.release for each in days)], declared, name)
@@ -112,7 +112,10 @@ def _side(
 def _cells(tables: Sequence[TextTable], declared: Declared, name: str) -> list[list[str]]:
     """Return the cells of a column of each table by what they mean in all; empty: missing."""
     whole = pl.concat([table.frame[name].cast(pl.String) for table in tables])
-    meant = TextTable(tables[0].path, meaning_of(whole, declared).of(whole).to_frame())
+    column = meaning_of(whole, declared).of(whole)
+    if name == declared.id:
+        column, _ = persons_of(column, declared)
+    meant = TextTable(tables[0].path, column.to_frame())
     cells = [each or "" for each in cells_of(meant, declared, name).to_list()]
     ends = [0, *accumulate(len(table) for table in tables)]
     return [cells[start:end] for start, end in pairwise(ends)]

@@ -104,6 +104,25 @@ def test_a_word_is_covered_by_itself_its_branch_its_set_and_its_area(
     assert WORDS.covers(label, cell) is fits
 
 
+def test_a_node_covers_what_it_holds_whatever_its_name_says() -> None:
+    lies = LabelText(
+        numeric=True, branches=[("25", "[20-29]", "*"), ("26", "[20-39]", "*"), ("34", "g", "*")]
+    )
+    assert lies.covers("[20-29]", "25")
+    assert not lies.covers("[20-29]", "26")
+    assert lies.covers("[26-34]", "34")  # no node, but a range of present values
+    areas = LabelText(numeric=False, branches=[("G5a", "G5 area", "*"), ("G5b", "h", "*")])
+    assert areas.covers("G5 area", "G5a")
+    assert not areas.covers("G5 area", "G5b")
+
+
+def test_a_unit_around_a_label_is_not_read() -> None:
+    money = LabelText(numeric=True, unit=("$", " a year"))
+    assert money.covers("$[1-5] a year", "5")
+    assert not money.covers("$[1-5] a year", "6")
+    assert money.covers("{$7 a year|?}", "7")
+
+
 def test_numbers_have_branches_too() -> None:
     assert BANDS.covers("young", "18.0")
     assert not BANDS.covers("young", "19")
