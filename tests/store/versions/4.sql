@@ -1,0 +1,65 @@
+PRAGMA application_id=1634628197;
+PRAGMA user_version=4;
+BEGIN TRANSACTION;
+CREATE TABLE accounts (
+    stream INTEGER NOT NULL,
+    outcome TEXT NOT NULL,           -- 'received', 'published', 'suppressed/overload', ...
+    n INTEGER NOT NULL,
+    PRIMARY KEY (stream, outcome)
+) WITHOUT ROWID;
+INSERT INTO "accounts" VALUES(1,'published',2);
+INSERT INTO "accounts" VALUES(1,'received',3);
+INSERT INTO "accounts" VALUES(1,'suppressed/no_class',1);
+CREATE TABLE classes (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    stream INTEGER NOT NULL,
+    window INTEGER NOT NULL,
+    topic TEXT NOT NULL,
+    payload BLOB NOT NULL,
+    n_parts INTEGER NOT NULL,
+    published_at REAL
+);
+INSERT INTO "classes" VALUES(1,1,7,'anonymized/fleet',X'6F6E65',2,1001.0);
+INSERT INTO "classes" VALUES(2,1,7,'anonymized/fleet',X'74776F',2,NULL);
+CREATE TABLE "parts 1 9" (parts BLOB NOT NULL, replaced BLOB NOT NULL);
+INSERT INTO "parts 1 9" VALUES(X'91960309C4106361722D6B65792D31362D627974657300CB3FF8000000000000C4087261772D30303033',X'90');
+CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+INSERT INTO "secrets" VALUES('histories fleet',X'68');
+INSERT INTO "secrets" VALUES('key',X'98630D4142EBD28CE7D7285D08180F4EF3E65FE0801F0094A1B03D2B12995299');
+INSERT INTO "secrets" VALUES('place topic 0',X'3137');
+INSERT INTO "secrets" VALUES('session',X'73657373696F6E');
+CREATE TABLE streams (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    shape TEXT NOT NULL,
+    newest BLOB NOT NULL,            -- newest event time of each source, float64; in a closed
+                                     -- window, only the end of that window; sealed
+    closed_before INTEGER,           -- windows before this one take nothing more
+    next_message INTEGER NOT NULL
+);
+INSERT INTO "streams" VALUES(1,'fleet','a',X'0000000000000840000000000000F0FF57BAFF19B40C4B21',8,3);
+CREATE TABLE vehicles (
+    stream INTEGER NOT NULL,
+    vehicle BLOB NOT NULL,
+    seen INTEGER NOT NULL,           -- last window that it was published in
+    state BLOB NOT NULL,             -- sealed
+    PRIMARY KEY (stream, vehicle)
+) WITHOUT ROWID;
+INSERT INTO "vehicles" VALUES(1,X'6361722D6B65792D31362D6279746573',7,X'63636363636363636363636363636363636363636363636363636363636363636363636363636363B0E254A85197DE52');
+INSERT INTO "vehicles" VALUES(1,X'76616E2D6B65792D31362D6279746573',7,X'767676767676767676767676767676767676767676767676767676767676767676767676767676763F3E2FC9FB2B15CE');
+CREATE TABLE windows (
+    stream INTEGER NOT NULL,
+    window INTEGER NOT NULL,
+    starts REAL NOT NULL,
+    ends REAL NOT NULL,
+    closed_at REAL NOT NULL,
+    summary TEXT NOT NULL,           -- JSON: sizes and measures
+    PRIMARY KEY (stream, window)
+) WITHOUT ROWID;
+INSERT INTO "windows" VALUES(1,7,70.0,80.0,1000.0,'{"records": 3, "published": 3, "classes": 2, "promised_k": 2}');
+CREATE INDEX waiting ON classes (number) WHERE published_at IS NULL;
+CREATE INDEX of_window ON classes (stream, window);
+CREATE INDEX unseen ON vehicles (stream, seen);
+DELETE FROM "sqlite_sequence";
+INSERT INTO "sqlite_sequence" VALUES('classes',2);
+COMMIT;
