@@ -35,7 +35,6 @@ K_FLOOR = 5
 """As `anonymizer init` writes it; ADKA itself is shown as published."""
 _OTHER_MODES = ("snapshot", "adka")
 """Region modes shown in addition to `session`, the default."""
-_ONE_DEVICE = "positions/veh-000000"
 """Topic of one simulated device, as an example of what devices report."""
 _WINDOWS = {"window_s": 10.0, "lateness_s": 1.0}
 """Short windows of records, because a person is waiting."""
@@ -97,12 +96,8 @@ class Scene:
         Name of the broker, and address of the gateway.
     beat_s
         Seconds between two releases of a group.
-    device
-        Subscriber to the topic of one device.
     analyst
         Subscriber to the regions alone.
-    sensors
-        Subscriber to the public sensors.
     classes
         Subscriber to each stream of records, by its name.
     gateway
@@ -114,9 +109,7 @@ class Scene:
     broker: str
     http_url: str
     beat_s: float
-    device: Subscriber
     analyst: Subscriber
-    sensors: Subscriber
     classes: Mapping[str, Subscriber] = field(default_factory=dict)
     gateway: Gateway | None = None
     tolls: list[Mapping[str, Any]] = field(default_factory=list)
@@ -188,12 +181,8 @@ async def run_demo(
         store = Path(folder) / "records.sqlite"
         settings = Settings.model_validate(_tables(plan, broker) | {"store": {"path": store}})
         gateway = await asyncio.to_thread(_ready, settings, network, declared_streams(settings))
-        device = await stack.enter_async_context(_subscriber(broker, "device", _ONE_DEVICE))
         analyst = await stack.enter_async_context(
             _subscriber(broker, "analyst", settings.output.topic)
-        )
-        sensors = await stack.enter_async_context(
-            _subscriber(broker, "sensors", settings.topics.public)
         )
         classes = {
             each.name: await stack.enter_async_context(
@@ -214,7 +203,7 @@ async def run_demo(
                 ]
                 url = gateway.http.url if gateway.http else ""
                 beat_s = settings.session.beat_s
-                scene = Scene(name, url, beat_s, device, analyst, sensors, classes, gateway)
+                scene = Scene(name, url, beat_s, analyst, classes, gateway)
                 begin(scene)
                 beside = _beside(gateway, others, network, background, drain)
                 group.create_task(beside, name="other gateways")

@@ -23,8 +23,7 @@ from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError
 from anonymizer.files.coded_columns import ColumnRules, code_column
 from anonymizer.files.coded_table import Declared
-from anonymizer.files.free_text import told_columns
-from anonymizer.files.identifiers import Recognized
+from anonymizer.files.identifiers import Recognized, identifying_columns
 from anonymizer.files.meanings import meant
 from anonymizer.files.rows_of_nobody import without_nobodies
 from anonymizer.files.tables import TextTable, no_column
@@ -130,7 +129,7 @@ def judge_release(
         raise InputError(f"{table.path}: state its quasi-identifiers with --qi")
     is_nobody = _of_nobody(table, (*qis, *sensitive))
     table = replace(table, frame=table.frame.filter(~pl.Series(is_nobody)))
-    found = told_columns(table, table, qis=(), sensitive=(), keep=others, markers=_NO_VALUE)
+    found = identifying_columns(table, table, qis=(), sensitive=(), keep=others, markers=_NO_VALUE)
     identifying = dict(found)
     if count is not None:
         table = _counted_out(table, count)

@@ -21,7 +21,7 @@ def demo(
         float | None, typer.Option(min=1, metavar="S", help="Seconds.", show_default="until Ctrl-C")
     ] = None,
     headless: Annotated[  # noqa: FBT002  typer's
-        bool, typer.Option("--headless", help="Print lines instead of a live view; no browser.")
+        bool, typer.Option("--headless", help="Print line below line; no browser.")
     ] = False,
     devices: Annotated[int, typer.Option(min=1, help="Number of simulated devices.")] = 1000,
     rate: Annotated[

@@ -1,4 +1,4 @@
-"""Terminal display of the demo: a live view or lines, and a summary at the end."""
+"""Terminal display of the demo: lines as it goes on, and a summary at the end."""
 
 import asyncio
 import math
@@ -6,13 +6,11 @@ import os
 import signal
 import sys
 import webbrowser
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.panel import Panel
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -32,8 +30,6 @@ BEAT = (
     " release tells a bit of where a device drives."
 )
 """The same words as in the documentation, a test compares."""
-_RATE_SPAN = 10
-"""Number of snapshots over which the current rate is computed."""
 _WORDS = {
     "suppressed superseded": "replaced by a newer position (*)",
     "suppressed never grouped": "no group formed before it left, or the end",
@@ -58,13 +54,12 @@ def present(plan: DemoPlan, *, headless: bool) -> None:
         As for `run_demo`.
     """
     console = Console()
-    run = _in_lines if headless or not console.is_terminal else _live
-    last, scene = asyncio.run(run(plan, console))
+    last, scene = asyncio.run(_shown(plan, console, in_place=console.is_terminal and not headless))
     console.print(_summary(last), methods(last, scene) if scene else "")
 
 
 class DemoLines:
-    """What a demo without a live view says as it goes on."""
+    """What a demo says as it goes on, line below line."""
 
     def __init__(self) -> None:
         self._said_s = 0.0
@@ -75,76 +70,65 @@ class DemoLines:
         if now.seconds - self._said_s < _LINE_EVERY_S:
             return
         self._said_s = now.seconds
-        yield _line(now)
+        fresh = []
         for each in streams:
             news = each.n_windows, each.n_published, each.n_classes
             if self._said_of.get(each.name) != news:
                 self._said_of[each.name] = news
-                yield f"        {_stream_line(each)}"
-        if now.silent:
-            yield _silent(now)
+                fresh.append(each)
+        yield from lines_of(now, fresh)
 
 
-async def _in_lines(plan: DemoPlan, console: Console) -> tuple[FlowSnapshot, Scene | None]:
-    configure_logs(LogSettings(level="warning", format="text"))
+def lines_of(now: FlowSnapshot, streams: Sequence[StreamSnapshot]) -> Iterator[str]:
+    """Yield what there is to say of a moment."""
+    yield _line(now)
+    yield from (f"        {_stream_line(each)}" for each in streams)
+    if now.silent:
+        yield _silent(now)
+
+
+async def _shown(
+    plan: DemoPlan, console: Console, *, in_place: bool
+) -> tuple[FlowSnapshot, Scene | None]:
+    """Run the demo; its lines replace each other where they stand, or come one below the other."""
     lines = DemoLines()
     scenes: list[Scene] = []
-
-    def begin(scene: Scene) -> None:
-        scenes.append(scene)
-        console.print(f"{_where(scene)}\n{_releases(scene)}\n", soft_wrap=True, highlight=False)
-
-    def show(now: FlowSnapshot) -> None:
-        for line in lines.after(now, scenes[0].streams()):
-            console.print(line, soft_wrap=True, highlight=False)
-
-    def compiling(done: int, asked: int) -> None:
-        if asked == 1:
-            progress.print(f"{_COMPILING}; until then, they run as plain Python")
-        elif done == asked:
-            progress.print(f"{done} kernels are compiled")
-
-    progress = Console(stderr=True)
-    progress.print(_STARTING)
-    last = await run_demo(plan, _told(), begin=begin, show=show, compiling=compiling)
-    return last, scenes[0] if scenes else None
-
-
-async def _live(plan: DemoPlan, console: Console) -> tuple[FlowSnapshot, Scene | None]:
-    starting = Text(_STARTING, style="dim")
-    with Live(starting, console=console, refresh_per_second=4, transient=True) as live:
+    opening: list[asyncio.Future[bool]] = []
+    told = Console(stderr=True)
+    told.print(_STARTING)
+    with (
+        Live(console=console, refresh_per_second=4, transient=True)
+        if in_place
+        else nullcontext(None) as live
+    ):
         # Configured only now, because the live view has redirected standard error: log lines then
         # appear above it.
         configure_logs(LogSettings(level="warning", format="text"))
-        scenes: list[Scene] = []
-        opening: list[asyncio.Future[bool]] = []
-        waiting: list[Progress] = []
-        snapshots: deque[FlowSnapshot] = deque(maxlen=_RATE_SPAN)
-
-        def show(now: FlowSnapshot) -> None:
-            snapshots.append(now)
-            live.update(Group(_view(scenes[0], now, snapshots[0]), *waiting))
 
         def begin(scene: Scene) -> None:
             scenes.append(scene)
-            if has_desktop(os.environ, sys.platform):
+            text = f"{_where(scene)}\n{_releases(scene)}\n"
+            console.print(text, soft_wrap=True, highlight=False)
+            if in_place and has_desktop(os.environ, sys.platform):
                 opening.append(asyncio.ensure_future(_open_in_browser(scene.http_url)))
 
-        bar = Progress(
-            TextColumn(_COMPILING),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-        )
-        task = bar.add_task("")
+        def show(now: FlowSnapshot) -> None:
+            streams = scenes[0].streams()
+            if live is not None:
+                live.update(Text("\n".join(lines_of(now, streams)), overflow="fold"))
+                return
+            for line in lines.after(now, streams):
+                console.print(line, soft_wrap=True, highlight=False)
 
         def compiling(done: int, asked: int) -> None:
-            bar.update(task, completed=done, total=asked)
-            waiting[:] = [bar] if done < asked else []
+            if asked == 1:
+                told.print(f"{_COMPILING}; until then, they run as plain Python")
+            elif done == asked:
+                told.print(f"{done} kernels are compiled")
 
         last = await run_demo(plan, _told(), begin=begin, show=show, compiling=compiling)
         await asyncio.gather(*opening)
-        return last, scenes[0] if scenes else None
+    return last, scenes[0] if scenes else None
 
 
 def _told() -> asyncio.Event:
@@ -185,55 +169,6 @@ def _line(now: FlowSnapshot) -> str:
 
 def _silent(now: FlowSnapshot) -> str:
     return f"nothing is published: {now.silent}"
-
-
-def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableType:
-    """Return the live view; rates are computed since `before`."""
-    span_s = now.seconds - before.seconds
-    flow = _table()
-    flow.add_row("devices", f"{now.n_devices:,}")
-    for name, n, n_before in (
-        ("positions in", now.n_received, before.n_received),
-        ("positions out", now.n_published, before.n_published),
-    ):
-        flow.add_row(name, f"{n:,}  {_rate(n - n_before, span_s):>7}")
-    flow.add_row("messages out", f"{now.n_messages:,}")
-    quality = _table()
-    quality.add_row("age of information, mean", _s(now.age_s.mean))
-    quality.add_row("age, 95 % below", _s(now.age_s.quantile(0.95)))
-    quality.add_row("region, mean", f"{_one_decimal(now.region_nodes.mean)} nodes")
-    quality.add_row("devices in a region, median", _whole(now.k_reached.quantile(0.5)))
-    panels = Table.grid(expand=True)
-    panels.add_row(
-        Panel(flow, title=f"{now.seconds:.0f} s", title_align="left"),
-        Panel(quality, title="output", title_align="left"),
-    )
-    refused = _table()
-    for reason, n in now.not_published.items():
-        refused.add_row(_WORDS.get(reason, reason), f"{n:,}")
-    return Group(
-        panels,
-        *([Text(_silent(now), style="bold")] if now.silent else []),
-        Panel(
-            Group(refused, *([_REPLACED] if "suppressed superseded" in now.not_published else []))
-            if now.not_published
-            else "nothing",
-            title="not published",
-            title_align="left",
-        ),
-        Panel(
-            Group(*(_shortened(who.last) for who in (scene.device, scene.sensors, scene.analyst))),
-            title="messages: of one device, of public sensors, and to the analyst",
-            title_align="left",
-        ),
-        *(Text(_stream_line(each), overflow="fold") for each in scene.streams()),
-        Text(_releases(scene), style="dim", overflow="fold"),
-        Text(
-            f"map {scene.http_url}/   metrics {scene.http_url}/metrics   (Ctrl-C ends it)",
-            style="dim",
-            overflow="fold",
-        ),
-    )
 
 
 def _summary(now: FlowSnapshot) -> RenderableType:

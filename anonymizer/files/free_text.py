@@ -5,13 +5,7 @@ only what is hardly anything else counts: an international number or one behind 
 address with `@`, and a capitalized name behind a title.
 """
 
-from collections.abc import Iterator, Sequence
-
 import polars as pl
-
-from anonymizer.files.coded_columns import is_missing, texts
-from anonymizer.files.identifiers import Recognized, identifying_columns
-from anonymizer.files.tables import TextTable
 
 _TITLES = (
     r"Mrs?|Ms|Miss|Dr|Prof|Herrn?|Frau|Mme|Mlle|Madame|Monsieur|Sra?|Se\u{f1}ora?|Signora?|Dhr"
@@ -29,42 +23,17 @@ _SENTENCE = r"\p{L}+\P{L}+(?:\S+ +)*\p{L}+|\p{L}{2,}[^\p{L}]+\d"
 _SOME, _FEW_HAVE_IT = 0.01, 5
 
 
-def told_columns(
-    original: TextTable,
-    release: TextTable,
-    *,
-    qis: Sequence[str],
-    sensitive: Sequence[str],
-    keep: Sequence[str],
-    markers: Sequence[str],
-) -> Iterator[tuple[str, Recognized]]:
-    """Yield the columns of `identifying_columns`, and those whose sentences tell of somebody."""
-    known = set()
-    for name, found in identifying_columns(
-        original, release, qis=qis, sensitive=sensitive, keep=keep, markers=markers
-    ):
-        known.add(name)
-        yield name, found
-    for name in (*keep, *sensitive):
-        if name in known or name not in release.frame.columns:
-            continue
-        cells = texts(release, name)
-        told = told_of(cells.set(pl.Series(is_missing(cells, markers)), None))
-        if told is not None:
-            yield name, told
-
-
-def told_of(column: pl.Series) -> Recognized | None:
+def told_of(counted: pl.DataFrame) -> tuple[str, int] | None:
     """Return what sentences in a column of text tell of persons, and in how many cells.
 
-    One cell of a hundred is enough, if no more than a few have the same text.
+    One cell of a hundred is enough, if no more than a few have the same text. `counted`: the
+    different cells of the column, as `cell`, and how often each occurs, as `n`.
     """
-    cells = column.drop_nulls()
-    there = cells.alias("cell").value_counts(name="n")
-    there = there.filter(pl.col("cell").str.contains(_SENTENCE))
+    n_there = int(counted["n"].sum())
+    there = counted.filter(pl.col("cell").str.contains(_SENTENCE))
     for kind, form in _FORMS.items():
         fits = there.filter(pl.col("cell").str.contains(form))
         n_cells = int(fits["n"].sum())
-        if n_cells >= max(_SOME * len(cells), 1) and n_cells <= _FEW_HAVE_IT * len(fits):
-            return Recognized(kind, n_cells, direct=True)
+        if n_cells >= max(_SOME * n_there, 1) and n_cells <= _FEW_HAVE_IT * len(fits):
+            return kind, n_cells
     return None

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import polars as pl
 
 from anonymizer.files.coded_columns import is_missing, texts
+from anonymizer.files.free_text import told_of
 from anonymizer.files.tables import TextTable
 
 _FORMS: dict[str, str] = {
@@ -119,7 +120,7 @@ def identifying_columns(
     keep: Sequence[str],
     markers: Sequence[str],
 ) -> Iterator[tuple[str, Recognized]]:
-    """Yield the columns of a release that hold direct identifiers.
+    """Yield the columns of a release that hold direct identifiers, or tell of persons in sentences.
 
     Of a quasi-identifier, labels that name cells of the original count. Numbers that are measured,
     as a dose, may be different for everybody in a sensitive attribute or a quasi-identifier: these
@@ -131,8 +132,9 @@ def identifying_columns(
         counted = _counted(original if name in qis else release, name, markers)
         found = _recognized(name, counted)
         if found is None or not (found.direct or name in keep or not found.are_numbers):
-            continue
-        if name not in qis or (found.direct and _is_told(counted["cell"], texts(release, name))):
+            if name not in qis and (told := told_of(counted)):
+                yield name, Recognized(*told, direct=True)
+        elif name not in qis or (found.direct and _is_told(counted["cell"], texts(release, name))):
             yield name, found
 
 

@@ -4,6 +4,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Mapping
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ def json_schema() -> dict[str, Any]:
     for name, definition in [(Settings.__name__, schema), *schema["$defs"].items()]:
         definition["description"] = " ".join((groups[name].__doc__ or "").split())
         texts = {key: each.description for key, each in groups[name].model_fields.items()}
-        for key, text in (texts | comments_of(groups[name])).items():
+        for key, text in (texts | dict(comments_of(groups[name]))).items():
             if text is None or key not in definition["properties"]:
                 continue  # a constant
             # A file cannot state None; it leaves the key out.
@@ -70,7 +71,8 @@ def tables(
     return found
 
 
-def comments_of(kind: type) -> dict[str, str]:
+@cache
+def comments_of(kind: type) -> Mapping[str, str]:
     """Return the text below each attribute of a class in its source code, as one line."""
     [tree] = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(kind)))).body
     found = {}

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -194,11 +193,3 @@ def test_every_reader_finds_the_same_classes_of_meaning(cells: list[str | None])
         found = {reader.__name__: reader(cells) for reader in READERS}
         assert found == dict.fromkeys(found, expected)
         assert n_of_each_in_tuning(cells) == n_of_each
-
-
-@pytest.mark.parametrize("group", [DAYS[:7], TRUTHS[:6], COUNTS[:6], ALIKE[:4], ALIKE[4:]])
-def test_writings_of_one_value_are_one_class(group: tuple[str, ...]) -> None:
-    """The control of the property: all readers could agree that nothing is the same."""
-    others = {"1": "2024-05-05", "t": "no", "7": "9", "c": "flu"}
-    cells = [*group, others.get(group[0][:1], "2024-05-05" if group is DAYS[:7] else "flu")]
-    assert of_a_frame(cells)[0] == {frozenset(range(len(group))), frozenset({len(group)})}

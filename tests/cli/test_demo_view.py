@@ -56,9 +56,7 @@ SCENE = Scene(
     "Mosquitto at mqtt://127.0.0.1:1883",
     "http://127.0.0.1:8080",
     30.0,
-    Subscriber(),
     Subscriber(2, "x" * 500),
-    Subscriber(1, '{"device":"sensor-0001"}'),
 )
 
 
@@ -70,21 +68,14 @@ def drawn(what: RenderableType, *, width: int = 80) -> str:
 
 
 def test_before_the_first_position_there_is_nothing_to_measure() -> None:
-    for text in (drawn(live._view(SCENE, EARLY, EARLY)), live._line(EARLY)):
+    scene = replace(SCENE, analyst=Subscriber())
+    for text in (drawn(live._summary(EARLY)), drawn(live.methods(EARLY, scene)), live._line(EARLY)):
         assert "nan" not in text
-    assert "nothing yet" in drawn(live._view(SCENE, EARLY, EARLY))
+    assert "nothing yet" in drawn(live.methods(EARLY, scene))
 
 
 def test_it_says_why_less_is_published_than_received() -> None:
     assert live._releases(SCENE) == f"{live.BEAT} Here session.beat_s = 30."
-
-
-def test_the_view_fits_a_small_terminal_and_shows_rates_latency_and_what_is_refused() -> None:
-    text = drawn(live._view(SCENE, LATER, replace(LATER, seconds=5.0, n_received=5_020)))
-    assert len(text.splitlines()) <= 24
-    rates = ("10,020", "1,000 /s", "6.6 s", "21.0 s", "17.8 nodes", "few devices near")
-    for shown in (*rates, "...", "sensor-0001"):
-        assert shown in text
 
 
 @pytest.mark.parametrize(("n_lost", "shown"), [(0, "0"), (5, "5")])
@@ -154,14 +145,9 @@ def test_at_the_end_all_methods_stand_side_by_side() -> None:
     assert "toll API: no window is published yet" in text
     scene.tolls.append({"section_region": "N area", "truck_count": 6})
     assert "section_region N area, truck_count 6" in drawn(live.methods(LATER, scene))
-    assert len(drawn(live._view(scene, LATER, EARLY)).splitlines()) <= 25
 
 
-def test_the_live_view_explains_its_counts_as_the_lines_do() -> None:
-    scene = WithRecords(**{each.name: getattr(SCENE, each.name) for each in fields(SCENE)})
-    text = drawn(live._view(scene, LATER, EARLY), width=300)
-    assert live._releases(scene) in text
-    assert live._stream_line(STREAM) in text
+def test_a_stream_is_told_of_in_words_that_fit_its_numbers() -> None:
     few = replace(STREAM, n_windows=1, n_classes=1)
     assert live._stream_line(few).endswith("100 out in 1 class of 1 window")
 

@@ -15,13 +15,10 @@ def rows(*illnesses: str) -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize(
-    "writings", [("HIV", "hiv"), ("true", "Yes"), ("\u00c9", "E\u0301"), ("\\N", "NaT", "flu")]
-)
-def test_writings_of_one_value_are_one_sensitive_value(writings: tuple[str, ...]) -> None:
+def test_writings_of_one_value_are_one_sensitive_value() -> None:
     made = Anonymizer("cells", k=4, l=2, categorical=[1], sensitive=[1])
     with pytest.raises(ValueError, match="the promise cannot be kept"):
-        made.fit(rows(*writings))
+        made.fit(rows("HIV", "hiv", "\\N"))
 
 
 def test_a_class_publishes_one_writing_of_a_quasi_identifier() -> None:

@@ -40,7 +40,7 @@ from anonymizer.domain.criteria.registry import CRITERIA, criteria_of
 from anonymizer.domain.promises import Promise, bounds_sensitive
 from anonymizer.domain.records import NO_CODE, Attribute, Records, Schema
 from anonymizer.files.coded_table import CodedTable, Declared
-from anonymizer.files.free_text import told_columns
+from anonymizer.files.identifiers import identifying_columns
 from anonymizer.files.person_keys import n_alike
 from anonymizer.files.tables import TextTable
 from anonymizer.files.words_in_doubt import in_doubt
@@ -294,7 +294,7 @@ def settings_of(table: TextTable, declared: Declared, plan: ReleasePlan) -> Rele
 def _identifying(table: TextTable, declared: Declared, publication: Publication) -> tuple[str, ...]:
     """Say which published columns hold direct identifiers."""
     release = TextTable(table.path, publication.frame)
-    found = told_columns(
+    found = identifying_columns(
         table,
         release,
         qis=declared.qis,

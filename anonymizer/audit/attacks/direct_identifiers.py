@@ -9,7 +9,7 @@ from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.findings import Finding
 from anonymizer.audit.table_case import TableCase
 from anonymizer.errors import SettingsError
-from anonymizer.files.free_text import told_columns
+from anonymizer.files.identifiers import identifying_columns
 
 _BAR = "none without a reason"
 
@@ -17,13 +17,13 @@ _BAR = "none without a reason"
 def direct_identifiers(case: TableCase) -> Iterator[Finding]:
     """Yield a finding for each column that holds direct identifiers, and one if none does.
 
-    See `told_columns`. Columns with a reason are reported, and fail nothing.
+    See `identifying_columns`. Columns with a reason are reported, and fail nothing.
     """
     declared, release, reasons = case.declared, case.release.table, case.asked.reasons
     if unknown := [name for name in reasons if name not in (*case.open_columns, *declared.qis)]:
         raise SettingsError(f"keep-anyway: {unknown[0]} is no published column")
     n_found, n = 0, len(release)
-    for name, found in told_columns(
+    for name, found in identifying_columns(
         case.original,
         release,
         qis=declared.qis,

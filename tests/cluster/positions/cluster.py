@@ -1,15 +1,8 @@
-"""A simulated cluster: bridges, sources and lanes, and the topics between them, as a schedule says.
-
-Every stage has one log of inputs, as it has one partition in Kafka. Stages read their logs as far
-as the schedule lets them, bridges send when it says so, and a stage that crashes goes back to its
-last snapshot and takes again what it had read since. One step of the schedule is one number; when a
-schedule ends, everything that is still under way arrives.
-"""
+"""A simulated cluster of positions: bridges, sources, lanes, and the topics between them."""
 
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import Any
 from zlib import crc32
@@ -17,7 +10,7 @@ from zlib import crc32
 from anonymizer.cluster.held_files import HeldFiles
 from anonymizer.cluster.positions.device_routing import DeviceRouting
 from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
-from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS, Raw, decode_out, encode_raw
+from anonymizer.cluster.positions.raw_batches import STATEMENTS, Raw, decode_out, encode_raw
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
 from anonymizer.cluster.stage import Send
 from anonymizer.codecs import CODECS, ENCODERS, CoarsePoint
@@ -37,11 +30,12 @@ from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings, zones_of
 from tests import naive
 from tests.algorithms.positions.cloaks.driving import Where, traffic
+from tests.cluster.scheduled import N_BRIDGES, Process, Scheduled
 from tests.pipeline.positions.support import flow_settings
 
 START = 1_002
 """The first tick with positions, in the middle of an epoch; a tick takes a second."""
-N_DISTRICTS, N_SOURCES, N_BRIDGES, N_DEVICES = 4, 2, 2, 100
+N_DISTRICTS, N_SOURCES, N_DEVICES = 4, 2, 100
 LONG_S = 50.0
 """A wait that is never over, but for the first tick of all."""
 SECRET = b"of this test, and of no other...."
@@ -402,22 +396,7 @@ class World:
         return made
 
 
-@dataclass
-class Process:
-    """A stage and its log; it has read up to `at`, and up to `safe` by its last snapshot."""
-
-    stage: SourceStage | LaneStage
-    snapshot: bytes = b""
-    log: list[tuple[bytes, float]] = field(default_factory=list)
-    sent: list[list[Send]] = field(default_factory=list)
-    safe: int = 0
-
-    @property
-    def at(self) -> int:
-        return len(self.sent)
-
-
-class Cluster:
+class Cluster(Scheduled[tuple[str, int], SourceStage | LaneStage]):
     """Runs a world as a schedule says.
 
     Parameters
@@ -429,12 +408,12 @@ class Cluster:
     """
 
     def __init__(self, world: World, *, wait_s: float = LONG_S, n_sources: int = N_SOURCES) -> None:
+        super().__init__()
         self.world, self.wait_s, self._n_sources = world, wait_s, n_sources
         self.published: list[bytes] = []
         self.retained: list[Outgoing] = []
         self.hours: list[bytes] = []
         self._files = HeldFiles()
-        self.n_crashes = 0
         self.now = float(START)
         self._sources, self._lanes = world.stages(wait_s, n_sources)
         self.processes = {
@@ -442,11 +421,9 @@ class Cluster:
         } | {("lane", number): Process(self._lanes(number)) for number in range(world.n_districts)}
         for process in self.processes.values():
             process.snapshot = process.stage.snapshot()
-        self.next_tick = [0] * N_BRIDGES
         # Where ticks wait for the silent, some more follow, so that all waiting is over at the end.
         extra = 0 if wait_s == LONG_S else int(2 * wait_s) + 3
         self.n_ticks = len(world.arrivals) + extra
-        self.n_received = 0
         # Sources know all bridges, and have waited for others, when the first positions arrive.
         for tick, at_s in ((START - 2, START - 60.0), (START - 1, START - 30.0)):
             for bridge in range(N_BRIDGES):
@@ -462,33 +439,12 @@ class Cluster:
         stages = [self.processes["lane", number].stage for number in range(self.world.n_districts)]
         return [stage for stage in stages if isinstance(stage, LaneStage)]
 
-    def run(self, schedule: Sequence[int]) -> None:
-        """Follow a schedule, then let everything arrive."""
-        for number in schedule:
-            self.step(number)
-        while min(self.next_tick) < self.n_ticks:
-            for bridge in range(N_BRIDGES):
-                self.send(bridge)
-            self.read_all()
-        self.read_all()
-
-    def step(self, number: int) -> None:
-        """Do one of the things that may happen next."""
-        kind, number = number % 8, number // 8
-        key = list(self.processes)[number % len(self.processes)]
-        process, which = self.processes[key], number // len(self.processes)
-        if kind == 0:
-            self.send(which % N_BRIDGES)
-        elif kind == 1:
-            (self.crash, self.keep, self.repeat)[which % 3](key)
-        else:
-            # Much arrives at one stage, while the others wait.
-            n = 1 + which % 3 if kind < 5 else len(process.log)
-            for _ in range(n):
-                self.read(key)
+    def made(self, key: tuple[str, int]) -> SourceStage | LaneStage:
+        made: SourceStage | LaneStage
+        made = (self._sources if key[0] == "source" else self._lanes)(key[1])
+        return made
 
     def send(self, bridge: int) -> None:
-        """Let a bridge send its next tick."""
         tick = self.next_tick[bridge]
         if tick >= self.n_ticks:
             return
@@ -519,14 +475,7 @@ class Cluster:
         )
         self.processes["source", source].log.append((value, at_s))
 
-    def read(self, key: tuple[str, int]) -> bool:
-        """Let a stage take its next input; return whether there was one."""
-        process = self.processes[key]
-        if process.at == len(process.log):
-            return False
-        value, at_s = process.log[process.at]
-        sends = process.stage.take(value, at_s=at_s)
-        process.sent.append(sends)
+    def taken(self, key: tuple[str, int], at_s: float, sends: list[Send]) -> None:
         for send in sends:
             if send.to == "out":
                 messages = decode_out(send.value)
@@ -537,47 +486,19 @@ class Cluster:
                 note_hour(self.hours, self._files.newest("streets"))
             else:
                 self.processes[send.to, send.number].log.append((send.value, at_s))
-        if isinstance(process.stage, SourceStage):
-            self.check_balance(process.stage)
-        return True
-
-    def read_all(self) -> None:
-        read = True
-        while read:
-            # Not `any` of a generator: all stages take their turns.
-            read = sum(self.read(key) for key in self.processes) > 0
+        stage = self.processes[key].stage
+        if isinstance(stage, SourceStage):
+            self.check_balance(stage)
 
     @staticmethod
     def check_balance(source: SourceStage) -> None:
         counts, n_received = source.ledger.counts(), source.ledger.n_received
         assert naive.imbalance(counts, received=n_received, held=source.n_held) == 0
 
-    def keep(self, key: tuple[str, int]) -> None:
-        """Take a snapshot of a stage."""
-        process = self.processes[key]
-        process.snapshot, process.safe = process.stage.snapshot(), process.at
-
-    def crash(self, key: tuple[str, int]) -> None:
-        """Lose a stage, and build it again from its last snapshot and what it has read since."""
-        self.n_crashes += 1
-        process = self.processes[key]
-        process.stage = (self._sources if key[0] == "source" else self._lanes)(key[1])
-        process.stage.restore(process.snapshot)
-        read = process.log[process.safe : process.at]
-        for (value, at_s), sends in zip(read, process.sent[process.safe :], strict=True):
-            assert process.stage.take(value, at_s=at_s) == sends, "it would have sent the same"
-
     def begin_anew(self, key: tuple[str, int]) -> None:
         """Lose a stage and its state."""
-        process = self.processes[key]
-        process.stage = (self._sources if key[0] == "source" else self._lanes)(key[1])
+        self.processes[key].stage = self.made(key)
         self.keep(key)
-
-    def repeat(self, key: tuple[str, int]) -> None:
-        """Let what another stage has sent come again."""
-        process = self.processes[key]
-        from_stages = [each for each in process.log[-9:] if each[0][:1] not in (RAW, STATEMENTS)]
-        process.log += from_stages[:1]
 
     def accounts(self) -> Counter[Outcome]:
         """Return the counts of all sources."""

@@ -7,7 +7,8 @@ from functools import cache
 import pytest
 
 from anonymizer.pipeline.ports import Delivery
-from tests.cluster.positions.cluster import N_BRIDGES, START, Cluster, World
+from tests.cluster.positions.cluster import START, Cluster, World
+from tests.cluster.scheduled import N_BRIDGES
 from tests.lanes import each_of_both
 
 DAY_S = 86_400

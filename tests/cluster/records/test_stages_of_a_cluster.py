@@ -318,7 +318,7 @@ def test_what_a_stage_has_told_itself_and_comes_again_is_nothing_new(folder: Pat
     made = world("cohorts", folder, n=24)
     cluster = cluster_of(made)
     cluster.run()
-    [process] = cluster.processes
+    [process] = cluster.processes.values()
     told = [each for each in process.log if takes_long(each[0])]
     assert len(told) >= 4
     for value, at_s in told:
@@ -333,7 +333,7 @@ def test_a_window_at_which_the_stage_failed_is_settled_with_the_next_and_not_pub
     made = world("changing", folder, n=24)
     cluster, whole = cluster_of(made), cluster_of(made)
     whole.run()
-    [process] = cluster.processes
+    [process] = cluster.processes.values()
     n_failed = 0
     while min(cluster.next_tick) < len(made.arrivals):
         for bridge in range(len(cluster.next_tick)):

@@ -69,12 +69,6 @@ def test_what_cannot_be_published_is_settled_with_its_reason(
     assert rig.outcomes() == {"PUBLISHED": 2, reason: 1}
 
 
-def test_one_device_alone_is_suppressed() -> None:
-    rig = Rig()
-    assert rig.publish(delivery("a", 12, NOW)) == []
-    assert rig.outcomes() == {"SUPPRESSED__TOO_FEW_DEVICES": 1}
-
-
 def test_of_one_tick_the_newest_position_of_a_device_wins_whatever_the_order() -> None:
     for order in (1, -1):
         rig = Rig()
