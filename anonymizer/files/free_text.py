@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from anonymizer.files.coded_columns import is_missing, texts
-from anonymizer.files.identifiers import Recognized, identifying_columns
+from anonymizer.files.identifiers import Recognized, counted_cells, identifying_columns
 from anonymizer.files.tables import TextTable
 
 _TITLES = (
@@ -48,23 +47,22 @@ def told_columns(
     for name in (*keep, *sensitive):
         if name in known or name not in release.frame.columns:
             continue
-        cells = texts(release, name)
-        told = told_of(cells.set(pl.Series(is_missing(cells, markers)), None))
+        told = told_of(counted_cells(release, name, markers))
         if told is not None:
             yield name, told
 
 
-def told_of(column: pl.Series) -> Recognized | None:
+def told_of(counted: pl.DataFrame) -> Recognized | None:
     """Return what sentences in a column of text tell of persons, and in how many cells.
 
-    One cell of a hundred is enough, if no more than a few have the same text.
+    One cell of a hundred is enough, if no more than a few have the same text. `counted`: as of
+    `counted_cells`.
     """
-    cells = column.drop_nulls()
-    there = cells.alias("cell").value_counts(name="n")
-    there = there.filter(pl.col("cell").str.contains(_SENTENCE))
+    n = int(counted["n"].sum())
+    there = counted.filter(pl.col("cell").str.contains(_SENTENCE))
     for kind, form in _FORMS.items():
         fits = there.filter(pl.col("cell").str.contains(form))
         n_cells = int(fits["n"].sum())
-        if n_cells >= max(_SOME * len(cells), 1) and n_cells <= _FEW_HAVE_IT * len(fits):
+        if n_cells >= max(_SOME * n, 1) and n_cells <= _FEW_HAVE_IT * len(fits):
             return Recognized(kind, n_cells, direct=True)
     return None
