@@ -305,8 +305,10 @@ def _holds(cells: pl.Series, read_as: str, *, is_known: bool) -> str:
     held = None if is_known else recognized(cells)
     if held is not None and held.direct:
         return held.kind
-    told = None if read_as.startswith("numbers") else told_of(cells)
-    return "" if told is None else f"{told.kind}, in {told.n_cells:,} cells"
+    if read_as.startswith("numbers"):
+        return ""
+    told = told_of(cells.alias("cell").value_counts(name="n"))
+    return "" if told is None else f"{told[0]}, in {told[1]:,} cells"
 
 
 _OF_PEOPLE = ("quasi-identifier", "sensitive")

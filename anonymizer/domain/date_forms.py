@@ -68,11 +68,14 @@ _MONTH_OF = {word: i + 1 for i, words in enumerate(_MONTHS) for word in words.sp
 """In English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Russian, Polish,
 Turkish and Czech, without accents."""
 _DAYS = (
-    r"(?:(?:mon|tue|wed|thu|fri|sat|sun|tues|wednes|thurs|satur)(?:day)?|thur|mo|di|mi|do|fr|sa|so"
-    r"|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
-    r"|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche)"
+    "mon monday tue tueday wed wedday thu thuday fri friday sat satday sun sunday tues tuesday"
+    " wednes wednesday thurs thursday satur saturday thur mo di mi do fr sa so"
+    " montag dienstag mittwoch donnerstag freitag samstag sonntag"
+    " lundi mardi mercredi jeudi vendredi samedi dimanche"
 )
-_WEEKDAY = re.compile(rf"(?i){_DAYS}\.?,? +(?=\w.*\d)")
+_NAMES = frozenset((*_MONTH_OF, *_DAYS.split()))
+_LETTERS = re.compile(r"[^\W\d_]+")
+_WEEKDAY = re.compile(rf"(?i)(?:{'|'.join(_DAYS.split())})\.?,? +(?=\w.*\d)")
 _YEAR = r"(?P<{}>\d{{4}}|'?\d\d(?![\d:]))"
 _WORD = r"[^\W\d_]{3,12}"
 _NAMED_DATE = re.compile(
@@ -119,6 +122,9 @@ _ENDS = (
     (re.compile(r"^(\d\d?)[.:](\d\d) (?:Uhr|h|hrs)$"), r"\1:\2"),
     (re.compile(r"(?<=\d{4}) \u0433\.?$"), ""),
 )
+_LAST_SIGNS = frozenset("CT].rhs\u0433\n")
+_SIGNS_OF_ZONES, _ZONE = frozenset("+-"), len("+00:00")
+"""With what a text ends if it has one of these ends."""
 _CLOCK_OF_STOPS = re.compile(r"^([T, ]+\d\d?)\.([0-5]\d)\.([0-5]\d)(?=$|[^\d])")
 _TWO_DIGITS, _FUTURE, _PIVOT = 2, 40, 69
 """Years of two digits are 1969 to 2039. From 40 to 68 they stay: POSIX has them in this century,
@@ -145,7 +151,7 @@ def in_digits(text: str) -> str:
     A month is `2024-03`, a week `2024-W10`, a quarter `2024-Q1`, `9h03` is `09:03`. Any other text
     is as it was.
     """
-    if len(text) < _SHORTEST or not _MAYBE.search(text):
+    if len(text) < _SHORTEST or not _begins_like_a_time(text) or not _MAYBE.search(text):
         return text
     if found := _HOUR_AND_MINUTE.fullmatch(text):
         return f"{int(found[1]):02}:{found[2]}"
@@ -156,14 +162,27 @@ def in_digits(text: str) -> str:
             one, two, three, four, five, six = found.groups()
             return f"{one or four or six}{sign}{two or three or five}"
     bare = _WEEKDAY.sub("", text, count=1) if _WEEKDAY.match(text) else text
-    for end, written in _ENDS:
-        bare = end.sub(written, bare, count=1)
+    if text[-1] in _LAST_SIGNS or not _SIGNS_OF_ZONES.isdisjoint(text[-_ZONE:]):
+        for end, written in _ENDS:
+            bare = end.sub(written, bare, count=1)
     bare = _SPACED.sub(r"\1.\2.", bare, count=1)
     if found := _COMPACT.match(bare):
         year, month, day, hour, minute, second, part = found.groups()
         clock = f"{hour}:{minute}" + (f":{second}{part or ''}" if second else "")
         bare = f"{year}-{month}-{day}T{clock}{bare[found.end() :]}"
     return _named(bare) or (bare if bare != text and bare[:1].isdigit() else text)
+
+
+def _begins_like_a_time(text: str) -> bool:
+    """Return whether a text begins with a digit, a quarter, or the name of a day or a month."""
+    first = text[0]
+    if first.isdigit() or first in "QqTt":
+        return True
+    word = _LETTERS.match(text)
+    if word is None:
+        return False
+    name = word[0]
+    return (name.casefold() if name.isascii() else _folded(name)) in _NAMES
 
 
 def _day_of_week(year: int, week: int, day: int) -> str | None:

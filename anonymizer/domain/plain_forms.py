@@ -41,20 +41,26 @@ _OTHER = "\u0370-\u03ff\u0400-\u04ff"
 _MIXED = re.compile(rf"\w*(?:[A-Za-z][{_OTHER}]|[{_OTHER}][A-Za-z])\w*")
 """A word of letters of two scripts next to each other."""
 _COMPARED = tuple(
-    (re.compile(form), put)
-    for form, put in (
-        (r"(?i)(?<=\d) ?(?:per ?cent|pct|prozent|procent|pour ?cent|por ?ciento)\b", "%"),
-        ("\u2265|=>", ">="),
-        ("\u2264|=<", "<="),
-        (r"^[\[({]([^\[\](){}]*\d[^\[\](){}]*)[\])}]$", r"\1"),
-        (r" +-(?: +|$)", "-"),
-        (r" +(?=[^\w\s-])|(?<=[^\w\s]) +|(?<=\d) +(?=-)", ""),
-        (r"(?<=\d),(?=\d{3}(?:\D|$))", ""),
-        (r"(?<=\d) +(?=\w)(?!\d+/\d)|(?<=[^\W\d])[ _-](?=\d)|(?<=\d)[_-](?=[^\W\d])", ""),
-        (r"^([^\W\d]\d[\da-zA-Z])\.(?=[\da-zA-Z]{1,4}$)", r"\1"),
+    (frozenset(signs), re.compile(form), put)
+    for signs, form, put in (
+        ("pP", r"(?i)(?<=\d) ?(?:per ?cent|pct|prozent|procent|pour ?cent|por ?ciento)\b", "%"),
+        ("\u2265=", "\u2265|=>", ">="),
+        ("\u2264=\u2265", "\u2264|=<", "<="),
+        ("[({", r"^[\[({]([^\[\](){}]*\d[^\[\](){}]*)[\])}]$", r"\1"),
+        (" ", r" +-(?: +|$)", "-"),
+        (" ", r" +(?=[^\w\s-])|(?<=[^\w\s]) +|(?<=\d) +(?=-)", ""),
+        (",", r"(?<=\d),(?=\d{3}(?:\D|$))", ""),
+        (
+            " _-",
+            r"(?<=\d) +(?=\w)(?!\d+/\d)|(?<=[^\W\d])[ _-](?=\d)|(?<=\d)[_-](?=[^\W\d])",
+            "",
+        ),
+        (".", r"^([^\W\d]\d[\da-zA-Z])\.(?=[\da-zA-Z]{1,4}$)", r"\1"),
     )
 )
-"""What is written in several ways, and how it is compared, in this order."""
+"""What is written in several ways, and how it is compared, in this order; before it, the signs of
+which a text has one if it is written so, there or by what came before."""
+_SIGNS = frozenset[str]().union(*(signs for signs, _, _ in _COMPARED))
 _FORMAT = "Cf"
 _YO = ("\u0435\u0308", "\u0415\u0308")
 """The Russian letter that is mostly written without its dots."""
@@ -113,8 +119,10 @@ def compared_form(text: str) -> str:
     """
     if text.isalpha():
         return text
-    for form, put in _COMPARED:
-        text = form.sub(put, text)
+    has = _SIGNS.intersection(text)
+    for signs, form, put in _COMPARED if has else ():
+        if not signs.isdisjoint(has):
+            text = form.sub(put, text)
     return text
 
 

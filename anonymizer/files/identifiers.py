@@ -89,6 +89,8 @@ _FEW_HAVE_IT = 5
 """Cells with one value, on average, up to which a value is somebody's."""
 _LEAST_CELLS = 20
 """Fewer cells are often all different by chance."""
+_COUNTED = 500_000
+"""Cells that are counted at once."""
 _MANY_WORDS = 5
 _MIXES = 5
 _CELL = pl.col("cell")
@@ -129,7 +131,7 @@ def identifying_columns(
     for name in (*keep, *sensitive, *qis):
         if name not in release.frame.columns:
             continue
-        counted = _counted(original if name in qis else release, name, markers)
+        counted = counted_cells(original if name in qis else release, name, markers)
         found = _recognized(name, counted)
         if found is None or not (found.direct or name in keep or not found.are_numbers):
             if name not in qis and (told := told_of(counted)):
@@ -138,12 +140,15 @@ def identifying_columns(
             yield name, found
 
 
-def _counted(table: TextTable, name: str, markers: Sequence[str]) -> pl.DataFrame:
-    """Return the different cells of a column and how often each occurs; each is read as text once.
+def counted_cells(table: TextTable, name: str, markers: Sequence[str]) -> pl.DataFrame:
+    """Return the different cells of a column, as text, and how often each occurs, `cell` and `n`.
 
-    A column of a large table as text takes more memory than all of its codes.
+    A column of a large table as text, or counted at once, takes more memory than all of its codes.
     """
-    written = table.frame[name].alias("cell").value_counts(name="n")
+    column = table.frame[name].alias("cell")
+    starts = range(0, len(column), _COUNTED)
+    parts = [column.slice(at, _COUNTED).value_counts(name="n") for at in starts]
+    written = (pl.concat(parts) if parts else column.value_counts(name="n")).group_by("cell").sum()
     cells = texts(TextTable(table.path, written), "cell")
     some = pl.Series(~is_missing(cells, markers))
     return pl.DataFrame([cells, written["n"]]).filter(some).group_by("cell").sum().sort("cell")

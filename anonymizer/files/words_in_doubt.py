@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from anonymizer.files.coded_columns import texts
+import polars as pl
+
 from anonymizer.files.coded_table import Declared
+from anonymizer.files.identifiers import counted_cells
 from anonymizer.files.tables import TextTable
 
 _WORDS = (
@@ -23,16 +25,14 @@ def in_doubt(table: TextTable, declared: Declared) -> Iterator[str]:
     if declared.hierarchies:
         yield from _misnamed(declared)
     for name in (*declared.qis, *declared.sensitive):
-        cells = texts(table, name)
-        known = cells.str.to_lowercase()
-        known = known.filter(
-            known.is_in(_WORDS.split("|")) & ~cells.is_in(declared.markers_of(name))
-        )
+        counted = counted_cells(table, name, declared.markers_of(name))
+        known = counted.with_columns(pl.col("cell").str.to_lowercase())
+        known = known.filter(pl.col("cell").is_in(_WORDS.split("|")))
         if len(known):
-            said = ", ".join(known.unique().sort())
+            said = ", ".join(known["cell"].unique().sort())
             yield (
-                f"{name}: {len(known):,} cells may say that there is no value, and count as one: "
-                f"{said} (--missing names such words)"
+                f"{name}: {known['n'].sum():,} cells may say that there is no value, and count as "
+                f"one: {said} (--missing names such words)"
             )
 
 

@@ -12,6 +12,7 @@ from anonymizer.files.coded_table import Declared, in_meaning
 from anonymizer.files.person_keys import n_alike, person_key, with_person_keys
 from anonymizer.files.tables import TextTable
 from anonymizer.spark.persons import _joined
+from tests.files import naive_person_keys as naive
 
 ONE_PERSON = [
     ("B-AB 100", "B AB 100", "BAB100", "b.ab/100"),
@@ -92,3 +93,23 @@ def test_a_cell_by_itself_has_the_key_of_its_column(ids: list[str]) -> None:
 def test_a_key_is_its_own_key(ids: list[str]) -> None:
     once, _ = with_person_keys(pl.Series("id", ids), ())
     assert with_person_keys(once, ())[0].n_unique() == once.n_unique()
+
+
+@given(
+    st.lists(
+        st.none()
+        | st.text("aB01 .,+-:'=;", max_size=7)
+        | st.from_regex(r"[+-]?[01]{1,4}([.,][01]{3}){0,3}0?", fullmatch=True)
+        | st.sampled_from(
+            ["N/A", "n-a", "?", "", "-", "10.0", "01", "a-0", "a 0", "A0", "xY1", "1Ab"]
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_a_column_has_the_keys_of_its_cells_and_counts_what_they_join(
+    ids: list[str | None],
+) -> None:
+    key, folds = with_person_keys(pl.Series("id", ids, dtype=pl.String), NO_VALUE)
+    expected, joined = naive.with_person_keys("id", ids, NO_VALUE)
+    assert (key.to_list(), list(folds)) == (expected, joined)

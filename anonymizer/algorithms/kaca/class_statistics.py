@@ -62,6 +62,8 @@ def summarize(
 
 def _persons(class_of: Int32Array, person: Int32Array, n_classes: int) -> IntArray:
     """Return the distinct persons of each class."""
+    if len(person) and np.bincount(person).max() == 1:
+        return np.bincount(class_of, minlength=n_classes)
     width = int(person.max(initial=0)) + 1
     pairs = np.unique(class_of.astype(np.int64) * width + person)
     return np.bincount(pairs // width, minlength=n_classes)

@@ -10,7 +10,7 @@ import numpy as np
 
 from anonymizer.algorithms.kaca.bisection import both_keep
 from anonymizer.algorithms.kaca.features import means, nearest, sum_of_squares
-from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
@@ -53,6 +53,23 @@ def linked(class_of: Int32Array, room: int) -> Linked:
     after[classes.member[:-1]] = classes.member[1:]
     after[classes.member[classes.first_of[some + 1] - 1]] = -1
     return Linked(class_of, first, after, size)
+
+
+class _Room(NamedTuple):
+    """Room for a pool of records.
+
+    `local`: features of each, relative to the first; `key`, `order`: by what they are ordered,
+    and so; `best`: the records in the order of the best cut; `own`,
+    `total`, `left`: sums of features, of the first class, of all, and of those before a cut.
+    """
+
+    local: FloatArray
+    key: FloatArray
+    order: IntArray
+    best: IntArray
+    own: FloatArray
+    total: FloatArray
+    left: FloatArray
 
 
 @kernel
@@ -99,8 +116,17 @@ def recut(
     first, size = lists.first, lists.size
     n, n_features = feature.shape
     most = min(_MOST * k, n)
-    pool, best = np.empty(most, np.int64), np.empty(most, np.int64)
-    local = np.empty((most, n_features))
+    pool = np.empty(most, np.int64)
+    room = _Room(
+        np.empty((most, n_features)),
+        np.empty(most),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(n_features),
+        np.empty(n_features),
+        np.empty(n_features),
+    )
+    local, best = room.local, room.best
     changed = np.zeros(len(active), np.bool_)
     saved = 0.0
     for a in range(len(near)):
@@ -120,7 +146,7 @@ def recut(
                 continue
             else:
                 m = _gather(b, lists, feature, pool, local, m)
-            cut, gain = _best_cut(local[:m], size[a], by_size, problem, k, pool[:m], best)
+            cut, gain = _best_cut(m, size[a], by_size, problem, k, pool, room)
             if cut > 0:
                 saved += gain
                 _link(best[:cut], a, lists)
@@ -133,62 +159,86 @@ def recut(
 
 @kernel
 def _best_cut(
-    local: FloatArray,
+    m: int,
     n_own: int,
     by_size: bool,  # noqa: FBT001  numba knows no keyword-only parameters
     problem: ProblemArrays,
     k: int,
     pool: IntArray,
-    best: IntArray,
+    room: _Room,
 ) -> tuple[int, float]:
-    """Return the best cut of the pool in the order `best`, and the decrease of the sum of squares.
+    """Return the best cut of the pool in the order `room.best`, and what it saves of the squares.
 
-    0 if the present classes are best: the first `n_own` records and the others.
+    0 if the present classes are best: the first `n_own` of the m records and the others.
     """
-    m, n_features = local.shape
-    total, own = np.zeros(n_features), np.zeros(n_features)
-    for i in range(m):
-        for f in range(n_features):
-            total[f] += local[i, f]
-            if i < n_own:
-                own[f] += local[i, f]
-    now = _between(own, total, n_own, m)
-    enough = now + _TINY * _squares(local)
+    key, order = room.key, room.order
+    n_features = len(room.total)
+    now = _sum_up(m, n_own, room)
+    enough = now + _TINY * _squares(m, room.local)
     at = 0
     for axis in range(n_features + 1):
-        key = local[:, axis].copy() if axis < n_features else _across(local, own, total, n_own)
-        if key.min() == key.max():
+        if not _project(axis, m, n_own, room):
             continue
-        order = _order(key)
-        cut, between = _widest(local, order, total, k)
-        if between > enough and (by_size or both_keep(problem, k, pool[order], cut)):
+        if m > _FEW:
+            order[:m] = np.argsort(key[:m], kind="mergesort")
+        else:
+            _order(m, key, order)
+        cut, between = _widest(m, k, room)
+        if between > enough and (by_size or both_keep(problem, k, pool[order[:m]], cut)):
             at, enough = cut, between
-            best[:m] = pool[order]
+            for i in range(m):
+                room.best[i] = pool[order[i]]
     return at, enough - now
 
 
-@kernel
-def _across(local: FloatArray, own: FloatArray, total: FloatArray, n_own: int) -> FloatArray:
-    """Return the position of each record on the line between the two means."""
-    m, n_features = local.shape
-    key = np.zeros(m)
-    if n_own < m:
-        for f in range(n_features):
+@inner_kernel
+def _sum_up(m: int, n_own: int, room: _Room) -> float:
+    """Sum up the records of the pool and of the first class, and return `_between` of them."""
+    local, own, total = room.local, room.own, room.total
+    for f in range(len(total)):
+        own[f] = total[f] = 0.0
+    for i in range(m):
+        for f in range(len(total)):
+            total[f] += local[i, f]
+            if i < n_own:
+                own[f] += local[i, f]
+    return _between(own, total, n_own, m)
+
+
+@inner_kernel
+def _project(axis: int, m: int, n_own: int, room: _Room) -> bool:
+    """Set the key of each record: its place on an axis, or beyond the last one on the line between
+    the two means; return whether any two differ.
+    """  # noqa: D205  a list
+    local, key, own, total = room.local, room.key, room.own, room.total
+    n_features = len(total)
+    if axis < n_features:
+        for i in range(m):
+            key[i] = local[i, axis]
+    else:
+        for i in range(m):
+            key[i] = 0.0
+        for f in range(n_features if n_own < m else 0):
             way = own[f] / n_own - (total[f] - own[f]) / (m - n_own)
             for i in range(m):
                 key[i] += way * local[i, f]
-    return key
+    n_others = 0
+    for i in range(1, m):
+        n_others += key[i] != key[0]
+    return n_others > 0
 
 
-@kernel
-def _widest(local: FloatArray, order: IntArray, total: FloatArray, k: int) -> tuple[int, float]:
-    """Return the cut of an order, with k on either side, whose halves are farthest apart."""
-    m, n_features = local.shape
-    left = np.zeros(n_features)
+@inner_kernel
+def _widest(m: int, k: int, room: _Room) -> tuple[int, float]:
+    """Return the cut of the order, with k on either side, whose halves are farthest apart."""
+    local, order, left, total = room.local, room.order, room.left, room.total
+    for f in range(len(left)):
+        left[f] = 0.0
     at, widest = 0, -1.0
     for cut in range(1, m - k + 1):
-        for f in range(n_features):
-            left[f] += local[order[cut - 1], f]
+        row = order[cut - 1]
+        for f in range(len(left)):
+            left[f] += local[row, f]
         if cut >= k:
             between = _between(left, total, cut, m)
             if between > widest:
@@ -196,7 +246,7 @@ def _widest(local: FloatArray, order: IntArray, total: FloatArray, k: int) -> tu
     return at, widest
 
 
-@kernel
+@inner_kernel
 def _between(left: FloatArray, total: FloatArray, n_left: int, n: int) -> float:
     """Return the sum of squares between the two halves, about the origin."""
     between = 0.0
@@ -208,12 +258,11 @@ def _between(left: FloatArray, total: FloatArray, n_left: int, n: int) -> float:
     return between
 
 
-@kernel
-def _squares(local: FloatArray) -> float:
+@inner_kernel
+def _squares(m: int, local: FloatArray) -> float:
     """Return the sum of squared distances to the mean."""
-    m, n_features = local.shape
     squares = 0.0
-    for f in range(n_features):
+    for f in range(local.shape[1]):
         total = 0.0
         for i in range(m):
             total += local[i, f]
@@ -222,23 +271,18 @@ def _squares(local: FloatArray) -> float:
     return max(squares, 0.0)
 
 
-@kernel
-def _order(key: FloatArray) -> IntArray:
-    """Return the rising order; by insertion sort, which is fastest for few items."""
-    m = len(key)
-    if m > _FEW:
-        return np.argsort(key, kind="mergesort")
-    order = np.arange(m)
-    for i in range(1, m):
-        moved, j = order[i], i
-        while j > 0 and key[order[j - 1]] > key[moved]:
-            order[j] = order[j - 1]
+@inner_kernel
+def _order(m: int, key: FloatArray, order: IntArray) -> None:
+    """Set the rising order, equal ones as they are, and sort the keys: by insertion, for few."""
+    for i in range(m):
+        moved, j = key[i], i
+        while j > 0 and key[j - 1] > moved:
+            key[j], order[j] = key[j - 1], order[j - 1]
             j -= 1
-        order[j] = moved
-    return order
+        key[j], order[j] = moved, i
 
 
-@kernel
+@inner_kernel
 def _gather(
     c: int, lists: Linked, feature: FloatArray, pool: IntArray, local: FloatArray, m: int
 ) -> int:
@@ -254,7 +298,7 @@ def _gather(
     return m
 
 
-@kernel
+@inner_kernel
 def _link(member: IntArray, c: int, lists: Linked) -> None:
     """Make `member` the class c."""
     lists.first[c], lists.size[c] = member[0], len(member)
@@ -263,7 +307,7 @@ def _link(member: IntArray, c: int, lists: Linked) -> None:
         lists.after[member[i]] = member[i + 1] if i + 1 < len(member) else -1
 
 
-@kernel
+@inner_kernel
 def _among(some: IntArray, one: int) -> bool:
     for each in some:  # noqa: SIM110  numba has no any() of a generator
         if each == one:
@@ -335,7 +379,7 @@ def dissolve(
     return saved
 
 
-@kernel
+@inner_kernel
 def _squared(one: FloatArray, other: FloatArray) -> float:
     squared = 0.0
     for f in range(len(one)):

@@ -247,19 +247,21 @@ def measure(
     survey = GroupedRecords(class_of, records.person)
     size = survey.size
     n, n_out = records.n, records.n - int(size.sum())
-    # Sources take the most memory, so they come first.
-    joint = [survey.runs(joint_code(records.qi[:, list(s)])) for s in schema.sources]
-    qis = [(survey.runs(records.qi[:, j]), a) for j, a in enumerate(schema.qis)]
-    runs_of = {
-        Of.QI: [runs for runs, _ in qis],
-        Of.SOURCE: joint,
-        Of.SENSITIVE: [
-            survey.runs(records.sensitive[:, j]) for j, a in enumerate(schema.sensitive)
-        ],
-    }
-    lost = {cost: [float(size @ _loss(r, a, cost)) for r, a in qis] for cost in costs}
+    reached: dict[str, Any] = {each.name: [] for each in CRITERIA[1:]}
+    lost: dict[Cost, list[float]] = {cost: [] for cost in costs}
+    # The values of one column at a time: in small classes those of all take more than the table.
+    for source in schema.sources:
+        runs = survey.runs(joint_code(records.qi[:, list(source)]))
+        _reach(reached, Of.SOURCE, runs, survey)
+    for qi, column in zip(schema.qis, records.qi.T, strict=True):
+        runs = survey.runs(column)
+        for cost in costs:
+            lost[cost].append(float(size @ _loss(runs, qi, cost)))
+        _reach(reached, Of.QI, runs, survey, qi)
+    for attribute, column in zip(schema.sensitive, records.sensitive.T, strict=True):
+        usual = np.bincount(column, minlength=attribute.size)
+        _reach(reached, Of.SENSITIVE, survey.runs(column), survey, attribute, usual)
     squares = int(size @ size)
-    reached: dict[str, Any] = _reached(survey, records, schema, runs_of)
     return Measures(
         n=n,
         n_suppressed=n_out,
@@ -274,30 +276,23 @@ def measure(
         gcp_published={form: _mean(of, n - n_out) for form, of in lost.items()},
         dm=squares + n_out * n,
         dm_published=squares,
-        **reached,
+        **{name: tuple(values) for name, values in reached.items()},
     )
 
 
-def _reached(
-    survey: GroupedRecords, records: Records, schema: Schema, runs_of: Mapping[Of, Sequence[Runs]]
-) -> dict[str, tuple[float | None, ...]]:
-    """Return what each criterion is in the class that is nearest to breaking it, by its name."""
-    blank = [NO_ATTRIBUTE] * len(schema.sources)
-    attributes = {Of.QI: schema.qis, Of.SOURCE: blank, Of.SENSITIVE: schema.sensitive}
-    found: dict[str, list[float | None]] = {each.name: [] for each in CRITERIA[1:]}
-    for of, all_runs in runs_of.items():
-        for j, (runs, attribute) in enumerate(zip(all_runs, attributes[of], strict=True)):
-            codes = np.arange(len(runs.code))
-            if of is not Of.SOURCE:
-                codes = runs.code.astype(np.int64)
-            usual = None
-            if of is Of.SENSITIVE:
-                usual = np.bincount(records.sensitive[:, j], minlength=attribute.size)
-            owner = np.repeat(np.arange(len(survey)), runs.ends() - runs.first_of)
-            held = HeldValues(owner, codes, runs.n_persons, survey.n_persons, attribute, usual)
-            for criterion in criteria_of(of):
-                found[criterion.name].append(_worst(criterion, held))
-    return {name: tuple(values) for name, values in found.items()}
+def _reach(
+    reached: Mapping[str, list[float | None]],
+    of: Of,
+    runs: Runs,
+    survey: GroupedRecords,
+    attribute: Attribute = NO_ATTRIBUTE,
+    usual: IntArray | None = None,
+) -> None:
+    """Add what each criterion of a column is in the class that is nearest to breaking it."""
+    owner = np.repeat(np.arange(len(survey), dtype=np.int32), runs.ends() - runs.first_of)
+    held = HeldValues(owner, runs.code, runs.n_persons, survey.n_persons, attribute, usual)
+    for criterion in criteria_of(of):
+        reached[criterion.name].append(_worst(criterion, held))
 
 
 def _worst(criterion: ClassCriterion, held: HeldValues) -> float | None:

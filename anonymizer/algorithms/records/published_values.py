@@ -228,25 +228,37 @@ def uncovered(
 
     Notes
     -----
-    A value that cannot be read covers nobody. O(n log n), and each text is read once.
+    A value that cannot be read covers nobody. Each text is read once; O(n + texts times codes), or
+    O(n log n) where these are many.
     """
     some = class_of >= 0
-    # The first class with the same text stands for all of them.
+    of, code = class_of[some], code[some]
+    # Classes with the same text share a number.
+    number: dict[str | int, int] = {}
     keys = [each if isinstance(each, str) else c for c, each in enumerate(published)]
-    first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
-    alike = np.fromiter(map(first.__getitem__, keys), np.int64, len(keys))
+    alike = np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
     width = reader.size
-    pairs, pair_of = np.unique(alike[class_of[some]] * width + code[some], return_inverse=True)
     runs = [(0, -1, -1)]
-    for c in np.unique(pairs // width).tolist():
+    for c in np.unique(alike, return_index=True)[1].tolist():
         try:
-            runs += [(c, lo, hi) for lo, hi in reader.runs(published[c])]
+            runs += [(int(alike[c]), lo, hi) for lo, hi in reader.runs(published[c])]
         except ValueError:
             continue
-    of, lo, hi = np.array(runs, np.int64).T
-    at = np.searchsorted(of * width + lo, pairs, side="right") - 1
-    covered = pairs <= (of * width + hi)[at]
-    return np.unique(class_of[some][~covered[pair_of]]).astype(np.int64)
+    cell = alike[of] * width + code
+    if len(number) * width <= _TABLE_FACTOR * len(cell) + _SMALL_TABLE:
+        covers = np.zeros(len(number) * width, bool)
+        for label, lo, hi in runs[1:]:
+            covers[label * width + lo : label * width + hi + 1] = True
+        covered = covers[cell]
+    else:
+        label, lo, hi = np.array(runs, np.int64).T
+        at = np.searchsorted(label * width + lo, cell, side="right") - 1
+        covered = cell <= (label * width + hi)[at]
+    return np.unique(of[~covered]).astype(np.int64)
+
+
+_TABLE_FACTOR, _SMALL_TABLE = 8, 1024
+"""Up to so many places a record, and a few more, a table is faster than a search."""
 
 
 def _parts(label: str) -> list[str]:

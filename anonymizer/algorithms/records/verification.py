@@ -117,8 +117,8 @@ class HeldValues:
     each class; `usual`: how often each code occurs in all records.
     """
 
-    class_number: IntArray
-    value: IntArray
+    class_number: Int32Array | IntArray
+    value: Int32Array | IntArray
     n: IntArray
     n_persons: IntArray
     attribute: Attribute = NO_ATTRIBUTE

@@ -201,16 +201,20 @@ def _learns(
     """Return which cells of each victim are learned, shape (victims, columns)."""
     known = [published.qi[q] for q in source]
     if knows is Knowledge.LABELS:
-        key_of, n_keys = identities(known)
-        revealed = _revealed_by_key(key_of, np.arange(len(key_of)), n_keys, revealed_by)
+        number, n_keys = identities(known)
+        key_of = number.astype(np.int32)
+        revealed = _revealed_by_key(
+            key_of, np.arange(len(key_of), dtype=np.int32), n_keys, revealed_by
+        )
         return np.asarray(revealed[key_of[class_of]] >= 0)
     some, tuple_of = _distinct(qi, source)
     is_candidate = np.ones(len(qi), bool)
     for labels, q in zip(known, source, strict=True):
         is_candidate &= labels.covers(class_of, qi[:, q].copy())
     # The victims' own classes are candidates, and most decide.
-    own = class_of[is_candidate].astype(np.int64)
+    own = class_of[is_candidate]
     revealed = _revealed_by_key(tuple_of[is_candidate], own, len(some), revealed_by)
+    del own, is_candidate
     open_ = (revealed != SEVERAL).any(axis=1)
     tuples = qi[some[open_]][:, source]
     revealed[open_] = _revealed_by_values(tuples, known, revealed_by)
@@ -218,27 +222,41 @@ def _learns(
 
 
 _MOST_KEYS = 2**62
+_AT_ONCE = 1 << 16
 
 
-def _distinct(rows: Int32Array, columns: Sequence[int]) -> tuple[IntArray, IntArray]:
+def _distinct(rows: Int32Array, columns: Sequence[int]) -> tuple[Int32Array, Int32Array]:
     """Return a row for each distinct tuple of some columns, and the tuple of each row."""
     number, size = np.zeros(len(rows), np.int64), 1
     for column in rows.T[columns]:
         width = int(column.max(initial=0)) + 1
         if size > _MOST_KEYS // width:
-            number, size = np.unique(number, return_inverse=True)[1], len(rows)
+            number, size = _ranks(number).astype(np.int64), len(rows)
         number *= width
         number += column
         size *= width
     if size <= 8 * len(rows) + 1024:  # a lookup table is faster than sorting
         occurs = np.zeros(size, bool)
         occurs[number] = True
-        number = (np.cumsum(occurs) - 1)[number]
+        tuple_of = (np.cumsum(occurs, dtype=np.int32) - 1)[number]
     else:
-        number = np.unique(number, return_inverse=True)[1]
-    some = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
-    some[number] = np.arange(len(rows))
-    return some, number
+        tuple_of = _ranks(number)
+    some = np.zeros(int(tuple_of.max(initial=-1)) + 1, np.int32)
+    some[tuple_of] = np.arange(len(rows), dtype=np.int32)
+    return some, tuple_of
+
+
+def _ranks(number: IntArray) -> Int32Array:
+    """Return the rank of each number among the different ones; `np.unique` takes more memory."""
+    order = np.argsort(number)
+    rank, n_below = np.empty(len(number), np.int32), -1
+    for at in range(0, len(order), _AT_ONCE):
+        rising = number[order[max(at - 1, 0) : at + _AT_ONCE]]
+        is_new = np.diff(rising) > 0 if at else np.diff(rising, prepend=rising[0] - 1) > 0
+        up_to = n_below + np.cumsum(is_new, dtype=np.int32)
+        rank[order[at : at + _AT_ONCE]] = up_to
+        n_below = int(up_to[-1])
+    return rank
 
 
 @inner_kernel
@@ -252,7 +270,7 @@ def _union(a: int, b: int) -> int:
 
 
 def _revealed_by_key(
-    key_of: IntArray, class_of: IntArray, n_keys: int, revealed_by: IntArray
+    key_of: Int32Array, class_of: Int32Array, n_keys: int, revealed_by: IntArray
 ) -> IntArray:
     """Return what the classes of each key together allow, shape (keys, columns)."""
     revealed = np.full((n_keys, revealed_by.shape[1]), NOTHING)
@@ -261,7 +279,9 @@ def _revealed_by_key(
 
 
 @kernel
-def _add(revealed: IntArray, key_of: IntArray, class_of: IntArray, revealed_by: IntArray) -> None:
+def _add(
+    revealed: IntArray, key_of: Int32Array, class_of: Int32Array, revealed_by: IntArray
+) -> None:
     """Add classes to what the key of each one allows, in place."""
     for i in range(len(key_of)):
         for a in range(revealed.shape[1]):
@@ -296,9 +316,9 @@ def _revealed_to_some(
 ) -> IntArray:
     ranked = [_in_ranks(*each) for each in zip(tuples.T, known, strict=True)]
     meets = np.logical_and.reduce([_covers_any(labels) for _, labels in ranked])
-    candidates = np.flatnonzero(meets)
+    candidates = np.flatnonzero(meets).astype(np.int32)
     revealed = np.full((len(tuples), revealed_by.shape[1]), NOTHING)
-    left, at, size = np.arange(len(tuples)), 0, _FIRST
+    left, at, size = np.arange(len(tuples), dtype=np.int32), 0, _FIRST
     while at < len(candidates) and len(left):
         classes = candidates[at : at + size]
         covered = np.full((len(left), -(-len(classes) // 64)), ~np.uint64(0))
