@@ -411,10 +411,10 @@ def whole_number(name: str, value: int, least: int, most: float = inf) -> int:
     Raises
     ------
     SettingsError
-        If it does not, or is no whole number.
+        If it does not, or is no whole number; a truth value is none.
     """
     with suppress(TypeError):
-        if least <= index(value) <= most:
+        if least <= index(value) <= most and not isinstance(value, bool):
             return index(value)
     raise SettingsError(f"{name}: must be a whole number {_between(least, most)}")
 
@@ -425,10 +425,10 @@ def real_number(name: str, value: float, least: float, most: float = inf) -> flo
     Raises
     ------
     SettingsError
-        If it does not, or is no number.
+        If it does not, or is no number; a text or a truth value is none.
     """
     with suppress(TypeError, ValueError):
-        if least <= float(value) <= most:
+        if least <= float(value) <= most and not isinstance(value, str | bool):
             return float(value)
     raise SettingsError(f"{name}: must be a number {_between(least, most)}")
 

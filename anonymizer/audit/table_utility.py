@@ -13,7 +13,7 @@ from anonymizer.algorithms.records.column_utility import (
 from anonymizer.algorithms.releases.released_classes import Published
 from anonymizer.audit.findings import ColumnUtility, ModelUtility
 from anonymizer.domain.arrays import FloatArray, Int32Array
-from anonymizer.domain.records import Records, Schema
+from anonymizer.domain.records import NO_CODE, Records, Schema
 from anonymizer.errors import SettingsError
 
 _FOLDS = 5
@@ -94,7 +94,7 @@ def model_utility(
     -----
     Folds of people, trained on four fifths of the published rows or on the same rows of the
     original, tested on the original rows of the others. A leaf has at least a thousandth of the
-    rows.
+    rows. Those without a target are left out.
     """
     from sklearn.dummy import DummyClassifier, DummyRegressor  # noqa: PLC0415  an extra
     from sklearn.model_selection import GroupKFold  # noqa: PLC0415
@@ -104,11 +104,11 @@ def model_utility(
     if target not in names:
         raise SettingsError("target: must be a sensitive attribute")
     attribute = schema.sensitive[names.index(target)]
-    kept = np.flatnonzero(class_of >= 0)
-    person = records.person[kept]
+    code = records.sensitive[:, names.index(target)]
+    kept = np.flatnonzero((class_of >= 0) & ((code != attribute.missing) | (code == NO_CODE)))
+    person, code = records.person[kept], code[kept]
     if len(np.unique(person)) < _FOLDS:
-        raise SettingsError(f"target: needs {_FOLDS} people at least")
-    code = records.sensitive[kept, names.index(target)]
+        raise SettingsError(f"target: needs {_FOLDS} people at least who state it")
     truth = attribute.position[code] if attribute.numeric else code
     true = np.column_stack([qi.position[records.qi[kept, j]] for j, qi in enumerate(schema.qis)])
     read = np.column_stack(

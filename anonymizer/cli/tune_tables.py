@@ -38,6 +38,14 @@ def print_results(console: Console, tuned: Tuned) -> None:
             soft_wrap=True,
         )
         console.print(_how_sure(report), highlight=False, soft_wrap=True)
+    if report.n_unstated:
+        console.print(
+            f"note: {report.n_unstated:,} records have no {report.target}: they are in the "
+            "release, and neither train nor test a model",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
     for reason, n in report.left_out.items():
         console.print(f"note: left out, {reason.replace('_', ' ')}: {n:,}", highlight=False)
     if n := sum(trial.state == "no_time" for trial in report.trials):

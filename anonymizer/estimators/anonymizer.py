@@ -25,18 +25,19 @@ from anonymizer.algorithms.records.methods import AUTO, SHARE_PRICE, TIME_BUDGET
 from anonymizer.algorithms.records.task import Task
 from anonymizer.algorithms.records.verification import check_classes
 from anonymizer.app.anonymize.class_forming import form_classes, former_of
-from anonymizer.app.anonymize.plan import ReleasePlan
+from anonymizer.app.anonymize.plan import ReleasePlan, make_plan
+from anonymizer.app.table_options import TableOptions, real_number
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.criteria.criterion import ClassCriterion, Of
-from anonymizer.domain.criteria.registry import BY_NAME, FURTHER
-from anonymizer.domain.promises import Promise, check_cells_promise, check_numbers
+from anonymizer.domain.criteria.registry import BY_NAME, FURTHER, criteria_of
+from anonymizer.domain.promises import bounds_sensitive, check_cells_promise, check_numbers
 from anonymizer.estimators.data_frames import (
     Column,
     ColumnArray,
     RowTransformer,
     Selected,
+    by_place,
     names_of,
-    place_of,
     rows_to_learn_from,
     rows_to_transform,
     seed_of,
@@ -184,8 +185,8 @@ class Anonymizer(RowTransformer):
         X
             Rows, shape (n, columns).
         y
-            For `cells`: labels, numbers or predictions that a model will learn. None: there is no
-            target, and cells are only made small.
+            For `cells`: labels, numbers or predictions that a model will learn; rows may lack one.
+            None: there is no target, and cells are only made small.
         person
             Person of each row: k counts persons. None: every row is of a different person.
 
@@ -224,8 +225,9 @@ class Anonymizer(RowTransformer):
         person: ArrayLike | None,
     ) -> ColumnArray:
         rows = rows_to_learn_from(self, X, may_lack=True)
-        promise = self._promise()
         seed = seed_of(self.random_state)
+        plan = self._plan(seed)
+        promise = plan.promise
         self.columns_, coded = code_rows(
             rows,
             names_of(self),
@@ -239,12 +241,13 @@ class Anonymizer(RowTransformer):
             seed=seed,
         )
         records, schema = coded.records, coded.schema
-        if promise.l > 1 and not schema.sensitive:
-            raise ValueError(f"l = {promise.l}, but no column is sensitive")
+        if bounds_sensitive(promise) and not schema.sensitive:
+            names = ", ".join(each.name for each in criteria_of(Of.SENSITIVE))
+            raise ValueError(f"no column is sensitive, and bounds of {names} need one")
         with as_value_errors():
             unbanded = [a for a in schema.sensitive if a.name not in self._by_name(self.bands)]
             check_numbers(promise, schema.qis, unbanded)
-            class_of = self._classes(coded, promise, y, rows, seed)
+            class_of = self._classes(coded, plan, y, rows)
         check_classes(records, schema, promise, class_of)
         self.class_of_ = np.full(len(rows), SUPPRESSED, np.int32)
         self.class_of_[coded.row] = class_of
@@ -260,59 +263,51 @@ class Anonymizer(RowTransformer):
                 self.known_.setdefault(value.tobytes(), c)
         return rows
 
-    def _promise(self) -> Promise:
-        if self.model not in MODELS:
-            raise ValueError(f"model must be one of {', '.join(MODELS)}")
-        model = MODELS[self.model]
-        if self.method not in {None, AUTO, *model.methods}:
+    def _plan(self, seed: int) -> ReleasePlan:
+        """Return the plan that the parameters ask for, checked as the options of a table are."""
+        with as_value_errors():
+            time_budget_s = real_number("time_budget", self.time_budget, 0)
+            asked = TableOptions(
+                qi=(),
+                model=self.model,
+                k=self.k,
+                d=self.d,
+                l=self.l,
+                prefer_share=self.prefer_share,
+                share_price=self.share_price,
+                time_budget_s=time_budget_s,
+                **{each.name: each.neutral for each in FURTHER if each.of is Of.SOURCE}
+                | {each.name: getattr(self, each.name) for each in _CRITERIA}
+                | {each.name: self._by_name(getattr(self, each.name)) for each in BY_NAME},
+            )
+            plan = replace(make_plan(asked), method=self.method or AUTO, seed=seed)
+        model = MODELS[plan.model]
+        if plan.method not in {AUTO, *model.methods}:
             raise ValueError(f"method of {self.model} must be one of {', '.join(model.methods)}")
-        if not 0 <= self.time_budget < inf:
-            raise ValueError("time_budget must be a number of seconds, 0 or more")
-        if not (0 < self.prefer_share <= 1 and 0 <= self.share_price < inf):
-            raise ValueError("prefer_share must be above 0 and at most 1, share_price 0 or more")
-        d = model.d if self.d is None else self.d
-        promise = Promise(
-            k=self.k,
-            d=d,
-            l=model.l if self.l is None else self.l,
-            **{each.name: each.bound_of(getattr(self, each.name), d) for each in _CRITERIA}
-            | {each.name: self._by_name(getattr(self, each.name)) for each in BY_NAME},
-        )
-        check_cells_promise(promise)
-        model.check(promise)
-        for each in _CRITERIA:
-            bound = getattr(promise, each.name)
-            for x in bound.values() if each.per_attribute else [bound]:
-                if not each.least <= x <= each.most:
-                    raise ValueError(f"{each.name} must be from {each.least:g} to {each.most:g}")
-        return promise
+        if plan.prefer_share == 0 or inf in {plan.time_budget_s, plan.share_price}:
+            raise ValueError("prefer_share must be above 0, time_budget and share_price finite")
+        check_cells_promise(plan.promise)
+        model.check(plan.promise)
+        return plan
 
     def _by_name(self, of: Mapping[Column, Any] | None) -> dict[str, Any]:
         names = names_of(self)
-        return {names[place_of(column, names)]: each for column, each in (of or {}).items()}
+        return {names[j]: each for j, each in by_place(of, names).items()}
 
     def _classes(
         self,
         coded: CodedTable,
-        promise: Promise,
+        plan: ReleasePlan,
         y: ArrayLike | None,
         rows: ColumnArray,
-        seed: int,
     ) -> Int32Array:
-        model, n = MODELS[self.model], coded.records.n
+        model, n = MODELS[plan.model], coded.records.n
         self.cells_: TreeCells | None = None
-        plan = ReleasePlan(
-            model=self.model,
-            promise=promise,
-            method=model.method_name(self.method, n=n, time_budget_s=self.time_budget),
-            prefer_share=self.prefer_share,
-            share_price=self.share_price,
-            time_budget_s=self.time_budget,
-            seed=seed,
-        )
-        if self.prefer_share < 1 and not searches(plan.method):
+        method = model.method_name(plan.method, n=n, time_budget_s=plan.time_budget_s)
+        plan = replace(plan, method=method)
+        if plan.prefer_share < 1 and not searches(plan.method):
             raise ValueError(f"method {plan.method} knows no prefer_share; best does")
-        warm_up(plan.method, coded.schema, promise)
+        warm_up(plan.method, coded.schema, plan.promise)
         if model.learns:
             model = replace(model, methods={plan.method: self._tree(coded, y, rows)})
         formed = form_classes(

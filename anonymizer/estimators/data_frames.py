@@ -1,8 +1,9 @@
 """Rows of scikit-learn estimators: arrays and data frames, their columns, and back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import wraps
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.utils.validation import (
 
 from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import BoolArray, FloatArray
-from anonymizer.estimators.moments import Clock
+from anonymizer.estimators.frame_cells import cells_of, check_names, is_frame
 
 ColumnArray: TypeAlias = NDArray[Any]
 """Floats, or objects if there are categories in addition to numbers."""
@@ -51,6 +52,13 @@ def place_of(column: Column, names: Sequence[str]) -> int:
     return int(index) % len(names)
 
 
+def by_place(of: Mapping[Column, Any] | None, names: Sequence[str]) -> dict[int, Any]:
+    """Return what is stated by column, by the indices of the columns."""
+    if not isinstance(of, Mapping | None):
+        raise TypeError("bands and bounds of columns must be given by column: {column: ...}")
+    return {place_of(column, names): each for column, each in (of or {}).items()}
+
+
 def lacks_value(column: ColumnArray) -> BoolArray:
     """Return which cells are None, NaN, NaT or the missing value of pandas."""
     if column.dtype.kind == "f":
@@ -60,12 +68,17 @@ def lacks_value(column: ColumnArray) -> BoolArray:
     if column.dtype.kind != "O":
         return np.zeros(len(column), bool)
     # What is missing is not equal to itself; for pandas it is not known whether it is.
-    return np.array([cell is None or (cell == cell) is not True for cell in column], bool)  # noqa: PLR0124
+    alike = ((cell == cell, cell is None) for cell in column)  # noqa: PLR0124
+    lacks = [none or not (isinstance(same, bool | np.bool_) and same) for same, none in alike]
+    return np.array(lacks, bool)
 
 
-def has_moments(column: ColumnArray) -> bool:
-    """Return whether a column holds dates or times."""
-    return Clock.of(column[~lacks_value(column)]) is not None
+def holds_numbers(column: ColumnArray) -> bool:
+    """Return whether every value of a column is a number, and neither a text nor a truth value."""
+    if column.dtype.kind != "O":
+        return column.dtype.kind in "iuf"
+    there = column[~lacks_value(column)]
+    return all(isinstance(cell, Real) and not isinstance(cell, bool) for cell in there)
 
 
 def numbers(column: ColumnArray, name: str) -> FloatArray:
@@ -184,24 +197,15 @@ def _checked(
     reset: bool,
     **checks: int,
 ) -> ColumnArray:
-    checks_of_cells = {"dtype": None, "ensure_all_finite": "allow-nan" if may_lack else True}
+    own = {"dtype": None, "ensure_all_finite": "allow-nan" if may_lack else True}
     rows: ColumnArray
-    if _mixes_moments(X):  # numpy knows no common type, and does not choose objects itself
+    if is_frame(X):
+        check_names(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        cells = X.astype(object).to_numpy() if hasattr(X, "astype") else np.array(X.rows(), object)
-        rows = check_array(cells.reshape(X.shape), input_name="X", **checks_of_cells, **checks)
+        rows = check_array(cells_of(X), input_name="X", estimator=estimator, **own, **checks)
     else:
-        rows = validate_data(estimator, X, reset=reset, **checks_of_cells, **checks)
+        rows = validate_data(estimator, X, reset=reset, **own, **checks)
     return rows
-
-
-def _mixes_moments(X: Any) -> bool:  # noqa: ANN401, N803
-    """Return whether a data frame of pandas or polars has times beside other columns."""
-    types = X.dtypes if hasattr(X, "columns") else ()
-    timed = [
-        getattr(each, "kind", "") == "M" or getattr(each, "is_temporal", bool)() for each in types
-    ]
-    return any(timed) and not all(timed)
 
 
 def as_given(rows: ColumnArray, X: Any) -> Any:  # noqa: ANN401, N803
@@ -217,11 +221,19 @@ def names_of(estimator: Any) -> list[str]:  # noqa: ANN401  scikit-learn has no 
 
 
 def target_of(y: ArrayLike, rows: ColumnArray) -> ModelTarget:
-    """Return a target for each row."""
+    """Return a target for each row; a missing class is one more, a missing number the mean."""
     target: ColumnArray = column_or_1d(y)
     check_consistent_length(rows, target)
-    kind = type_of_target(target, raise_unknown=True)
-    return ModelTarget(target, is_numeric=kind.startswith("continuous"))
+    lacks = lacks_value(target)
+    if lacks.all():
+        raise ValueError("y has no value: leave it out")
+    there = np.array(target[~lacks].tolist()) if lacks.any() else target
+    is_numeric = type_of_target(there, raise_unknown=True).startswith("continuous")
+    if lacks.any():
+        filled = np.full(len(target), there.mean() if is_numeric else "", object)
+        filled[~lacks] = there if is_numeric else there.astype(str)
+        target = filled.astype(np.float64 if is_numeric else str)
+    return ModelTarget(target, is_numeric=is_numeric)
 
 
 def seed_of(random_state: Any) -> int:  # noqa: ANN401  an int, a generator or None

@@ -28,12 +28,12 @@ from anonymizer.estimators.data_frames import (
     Column,
     ColumnArray,
     Selected,
+    by_place,
     floats,
-    has_moments,
+    holds_numbers,
     lacks_value,
     numbers,
     objects,
-    place_of,
     selected,
 )
 from anonymizer.estimators.moments import Clock
@@ -171,7 +171,7 @@ def code_rows(
     """
     secret = selected(sensitive, names, table)
     kept = selected(untouched, names, table)
-    edges_of = {place_of(column, names): edges for column, edges in (bands or {}).items()}
+    edges_of = by_place(bands, names)
     category = set(selected(categorical, names, table))
     for both, roles in ((set(secret) & set(kept), "sensitive and untouched"),
                         (category & set(edges_of), "categorical and in bands")):  # fmt: skip
@@ -220,7 +220,7 @@ def code_rows(
         },
         clocks=clocks,
         as_objects=rows.dtype.kind not in "biuf"
-        and bool(category | clocks.keys() or any(has_moments(rows[:, j]) for j in kept)),
+        and bool(category | clocks.keys() or not all(holds_numbers(rows[:, j]) for j in kept)),
     )
     return found, coded
 

@@ -25,6 +25,7 @@ from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.task import ModelTarget
+from anonymizer.app.table_options import real_number, whole_number
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise, check_cells_promise
 from anonymizer.domain.records import Records, Schema
@@ -38,7 +39,7 @@ from anonymizer.estimators.data_frames import (
     rows_to_transform,
     seed_of,
 )
-from anonymizer.estimators.frame_columns import code_rows, some_of
+from anonymizer.estimators.frame_columns import as_value_errors, code_rows, some_of
 from anonymizer.estimators.model_borders import ModelBorders, fewest_borders, keeps, own_borders
 
 _MAX_LEVELS = 24
@@ -382,10 +383,7 @@ class Minimizer(RowTransformer):
             If a parameter or column is invalid, the model is not fitted and cannot be, the rows
             cannot keep k and l, or no level keeps the score and nothing may be released.
         """
-        promise = Promise(k=self.k, l=self.l)
-        check_cells_promise(promise)
-        if not (0 < self.target_score <= 1 and 0 < self.test_size < 1):
-            raise ValueError("target_score must be above 0 and at most 1, test_size between them")
+        promise = self._promise()
         rows = rows_to_learn_from(self, X)
         seed = seed_of(self.random_state)
         self.columns_, coded = code_rows(
@@ -418,6 +416,16 @@ class Minimizer(RowTransformer):
         """Return rows with representatives in place of the generalized quasi-identifiers."""
         check_is_fitted(self)
         return self._generalized(rows_to_transform(self, X), self.level_, self.released_)
+
+    def _promise(self) -> Promise:
+        with as_value_errors():
+            target_score = real_number("target_score", self.target_score, 0, 1)
+            test_size = real_number("test_size", self.test_size, 0, 1)
+            promise = Promise(k=whole_number("k", self.k, 1), l=whole_number("l", self.l, 1))
+        if target_score == 0 or test_size in {0, 1}:
+            raise ValueError("target_score must be above 0 and at most 1, test_size between them")
+        check_cells_promise(promise)
+        return promise
 
     def _fitted_model(
         self,

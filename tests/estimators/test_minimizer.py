@@ -166,8 +166,12 @@ def test_a_model_that_is_not_fitted_is_unless_there_is_nothing_to_fit_it_on() ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"target_score": 1.1}, "target_score must be above 0"),
+        ({"target_score": 1.1}, "target_score: must be a number from 0 to 1"),
         ({"test_size": 1.0}, "test_size between them"),
+        ({"test_size": "a"}, "test_size: must be a number"),
+        ({"k": 0}, "k: must be a whole number of 1 or more"),
+        ({"k": True}, "k: must be a whole number"),
+        ({"l": 1.5}, "l: must be a whole number"),
         ({"k": 61}, "the promise cannot be kept: there are 60 persons, k = 61"),
         ({"k": 2, "l": 3}, "l = 3 is more than k = 2"),
     ],

@@ -21,11 +21,11 @@ from anonymizer.app.tuning.cross_validation import (
     score_of_folds,
 )
 from anonymizer.app.tuning.own_model import OwnModel, labels_of
-from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.criteria.registry import BY_D
 from anonymizer.domain.partial_promises import promise_about
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.records import Records, Schema
+from anonymizer.domain.records import NO_CODE, Records, Schema
 from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared, code_table
@@ -37,7 +37,7 @@ TargetKind: TypeAlias = Literal["class", "number"]
 _NO_VALUE = ("", "?", *NO_VALUE)
 _MOST_NUMBERED = 10
 """Different numbers of a target that are taken for classes, if nothing else is said."""
-_FORMAT = 4
+_FORMAT = 5
 """Format of the journal; changes when trials of the same configuration would."""
 
 
@@ -88,6 +88,9 @@ class Bench:
         Classes of the target by code, as the user's model knows them; numbers if `is_regression`.
     is_regression
         Whether the target is a number, and the score R² instead of the accuracy. Of a table alone.
+    unstated
+        The code of a target that is missing: such records are in the release, and neither train
+        nor test a model.
     seed
         Seed of everything random.
     """
@@ -104,6 +107,7 @@ class Bench:
     own: OwnModel | None = None
     labels: NDArray[Any] = field(default_factory=lambda: np.zeros(0, object))
     is_regression: bool = False
+    unstated: int = NO_CODE
     seed: int = 0
 
     @property
@@ -131,7 +135,23 @@ class Bench:
     @property
     def n_judged(self) -> int:
         """Number of records that test a model; with folds, each does once in every repeat."""
-        return self.n if self.folds else sum(window.records.n for window in self.test_windows)
+        judging = self.windows if self.folds else self.test_windows
+        return sum(int(self.states(window).sum()) for window in judging)
+
+    @property
+    def n_unstated(self) -> int:
+        """Number of records without a target, those that are held out included."""
+        return sum(int((~self.states(w)).sum()) for w in (*self.windows, *self.test_windows))
+
+    def states(self, window: Window) -> BoolArray:
+        """Return which records of a window state a target, shape (n,)."""
+        stated: BoolArray = window.target != self.unstated
+        return stated
+
+    def stating(self, windows: Sequence[Window]) -> "list[Window]":
+        """Return windows without the records that state no target."""
+        return [Window(w.records.only(i), w.target[i])
+                for w in windows for i in [np.flatnonzero(self.states(w))]]  # fmt: skip
 
     def promise(self, *, k: int, d: int, l: int, qis: Sequence[str]) -> Promise:  # noqa: E741
         """Return the promise of a configuration that publishes these quasi-identifiers."""
@@ -149,7 +169,14 @@ class Bench:
     def _parts(self) -> Iterator[bytes]:
         scored = (self.learner, self.own.digest if self.own else "", self.validation)
         promised = self.base, dict(self.stated)
-        settings = (scored, self.is_regression, self.seed, promised, self.schema.sources)
+        settings = (
+            scored,
+            self.is_regression,
+            self.unstated,
+            self.seed,
+            promised,
+            self.schema.sources,
+        )
         yield repr((_FORMAT, __version__, settings)).encode()
         yield self.stream.settings.model_dump_json().encode() if self.stream else b""
         for attribute in (*self.schema.qis, *self.schema.sensitive):
@@ -262,21 +289,37 @@ def bench_of_table(
         whole = Window(records, np.zeros(records.n, np.int32))
         return replace(shown, windows=(whole.only(np.arange(records.n)),))
     is_number = predicts_numbers(table, trained)
-    target, labels = _target(coded, trained.target, is_number=is_number)
+    target, labels, unstated = _target(coded, trained.target, is_number=is_number)
     window = Window(records, target)
-    shown = replace(shown, labels=labels, is_regression=is_number)
+    shown = replace(shown, labels=labels, is_regression=is_number, unstated=unstated)
+    _check_target(window, shown)
     if is_number and trained.validation is None:
         raise SettingsError("folds: a target of numbers requires 2 or more; see target-kind")
     try:
         if trained.validation is not None:
-            stratum = _deciles(target) if is_number else target
+            stratum = np.where(shown.states(window), target, NO_CODE).astype(np.int32)
+            stratum = _deciles(stratum) if is_number else stratum
             folds = _folds(window, stratum, trained.validation, seed)
             whole = window.only(np.arange(records.n))
             return replace(shown, windows=(whole,), folds=folds, validation=trained.validation)
         kept, test_windows = split_persons(window, share=trained.held_out, seed=seed)
     except InputError as error:
         raise InputError(f"{table.path}: {error}") from None
+    if not all(shown.states(each).any() for each in (kept, test_windows)):
+        raise InputError(f"{table.path}: there are too few targets to hold some out: see folds")
     return replace(shown, windows=(kept,), test_windows=(test_windows,))
+
+
+def _check_target(window: Window, bench: Bench) -> None:
+    """Raise `SettingsError` if there is nothing to learn from the targets that are stated."""
+    n_values = len(np.unique(window.target[bench.states(window)]))
+    if n_values == 0:
+        raise SettingsError("target: is missing in every row: name a column that is filled in")
+    if n_values == 1:
+        raise SettingsError(
+            "target: has the same value in every row that states one, so there is nothing to "
+            "learn: name another column, or none"
+        )
 
 
 def predicts_numbers(table: TextTable, trained: Trained) -> bool:
@@ -311,9 +354,10 @@ def _as_numbers(column: pl.Series) -> pl.Series:
 
 
 def _deciles(code: Int32Array) -> Int32Array:
-    """Return the tenth of the records that each one is in, by the code of a number."""
-    rank = np.searchsorted(np.sort(code), code)
-    return (rank * 10 // len(code)).astype(np.int32)
+    """Return the tenth that each record is in, by the code of its number; `NO_CODE` without one."""
+    stated = np.sort(code[code != NO_CODE])
+    rank = np.searchsorted(stated, code)
+    return np.where(code == NO_CODE, NO_CODE, rank * 10 // len(stated)).astype(np.int32)
 
 
 def _folds(
@@ -323,24 +367,43 @@ def _folds(
     return tuple((window.only(np.flatnonzero(~m)), window.only(np.flatnonzero(m))) for m in masks)
 
 
-def _target(coded: CodedTable, name: str, *, is_number: bool) -> tuple[Int32Array, NDArray[Any]]:
-    """Return the code of the target of each record, and the classes or numbers by code."""
+def _target(
+    coded: CodedTable, name: str, *, is_number: bool
+) -> tuple[Int32Array, NDArray[Any], int]:
+    """Return the code of each record's target, the classes or numbers by code, and what is none."""
     if name not in coded.open.columns:
         raise SettingsError("target: must not be a quasi-identifier")
+    values = coded.open[name]
+    stated = ~(values.is_null() | values.cast(pl.String).str.strip_chars().is_in(_NO_VALUE))
+    lacks = ~stated.fill_null(value=False).to_numpy()
     if is_number:
-        number = _as_numbers(coded.open[name])
-        if number.null_count():
+        number = _as_numbers(values)
+        if (number.is_null().to_numpy() & ~lacks).any():
             raise SettingsError(
                 "target: has values that are no number: leave out those rows, or see target-kind"
             )
-        known_numbers, of = np.unique(number.to_numpy(), return_inverse=True)
-        return of.astype(np.int32), known_numbers
-    if coded.open[name].n_unique() > MOST_CLASSES:
+        known_numbers, of = np.unique(number.to_numpy()[~lacks], return_inverse=True)
+        code = np.full(len(values), len(known_numbers), np.int32)
+        code[~lacks] = of
+        # What grows cells has a number for every record: the mean tells it nothing.
+        mean = known_numbers[of].mean() if len(of) else 0.0
+        return code, np.append(known_numbers, mean), len(known_numbers) if lacks.any() else NO_CODE
+    if values.n_unique() > MOST_CLASSES:
         raise SettingsError(f"target: has more than {MOST_CLASSES} values")
-    code = coded.open_code[:, coded.open.columns.index(name)]
-    known, first = np.unique(code, return_index=True)
-    values = coded.open[name].cast(str)
-    text = [""] * (int(known.max(initial=-1)) + 1)
+    code = coded.open_code[:, coded.open.columns.index(name)].copy()
+    unstated = int(code[lacks][0]) if lacks.any() else NO_CODE
+    code[lacks] = unstated
+    known, first = np.unique(code[~lacks], return_index=True)
+    written = values.cast(pl.String).filter(pl.Series(~lacks))
+    text = [""] * (int(code.max(initial=-1)) + 1)
     for each, row in zip(known.tolist(), first.tolist(), strict=True):
-        text[each] = values[row] or ""
-    return code, labels_of(text)
+        text[each] = written[row]
+    return code, _labels(text, known), unstated
+
+
+def _labels(text: Sequence[str], known: NDArray[Any]) -> NDArray[Any]:
+    """Return the classes by code as a model knows them; a code not `known` is never told."""
+    told = labels_of([text[each] for each in known.tolist()])
+    labels = np.zeros(len(text), told.dtype)
+    labels[known] = told
+    return labels

@@ -69,7 +69,7 @@ def fold_masks(
     person, target
         Person and class of each record, both shape (n,). The records of a person are in one part,
         and each part has nearly the same share of each class, counted by the first record of each
-        person.
+        person. A negative target is none: such persons are spread over all parts alike.
 
     Raises
     ------
@@ -78,11 +78,12 @@ def fold_masks(
     """
     persons, first, of = np.unique(person, return_index=True, return_inverse=True)
     stratum = target[first]
-    if np.bincount(stratum).max(initial=0) < validation.folds:
+    if np.bincount(stratum[stratum >= 0]).max(initial=0) < validation.folds:
         raise InputError(
             f"there are too few persons for {validation.folds} folds: no value of the target is"
             " that of so many; state fewer folds, or another target"
         )
+    stratum = np.where(stratum < 0, stratum.max(initial=0) + 1, stratum)
     divided = RepeatedStratifiedKFold(
         n_splits=validation.folds, n_repeats=validation.repeats, random_state=seed
     )

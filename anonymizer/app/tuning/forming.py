@@ -3,8 +3,10 @@
 The classes of a stream are formed as the gateway forms them, window by window.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from anonymizer.app.tuning.model_score import score_of_release
 from anonymizer.app.tuning.space import MINIMIZER
 from anonymizer.app.tuning.time_shares import RowTime
 from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.criteria.registry import CRITERIA
 from anonymizer.domain.promises import Promise
 from anonymizer.pipeline.records.cells_model import target_of
 from anonymizer.pipeline.records.declaration import Stream
@@ -61,6 +64,17 @@ def verify(bench: Bench, promise: Promise, class_of: Int32Array, *, window: int 
     check_classes(bench.windows[window].records, bench.schema, promise, class_of)
 
 
+def for_part(promise: Promise, share: float) -> Promise:
+    """Return a promise for a part of the records whose classes are like those of all.
+
+    k is a number of persons: in a part, so many would be a larger share of them, and classes would
+    be coarser than those that are published. It is scaled, but never below 2, and never below the
+    values that a class must have.
+    """
+    values = [getattr(promise, each.name) for each in CRITERIA if each.counts_values]
+    return replace(promise, k=min(promise.k, max(2, round(promise.k * share), *map(ceil, values))))
+
+
 def bytes_of(class_of: Sequence[Int32Array]) -> bytes:
     """Return bytes that are the same if the classes of all windows are."""
     return b"".join(of.tobytes() for of in class_of)
@@ -73,13 +87,13 @@ class FoldRecords:
     Attributes
     ----------
     grown
-        The tree of each window, by what it learned.
+        The tree of each window, by k and what it learned.
     score_of
         Scores by classes: equal classes give equal ones.
     """
 
     bench: Bench
-    grown: dict[str | None, list[Grown]] = field(default_factory=dict)
+    grown: dict[tuple[int, str | None], list[Grown]] = field(default_factory=dict)
     score_of: dict[bytes, float | None] = field(default_factory=dict)
 
     def trees(self, promise: Promise, model: Model) -> Sequence[Grown]:
@@ -87,10 +101,10 @@ class FoldRecords:
         k, learned = promise.k, None
         if self.bench.stream is not None:
             learned = _served(self.bench, promise, model).settings.learned
-        if learned not in self.grown:
+        if (k, learned) not in self.grown:
             windows = self.bench.windows
-            self.grown[learned] = [_grown(self.bench, each, k, learned) for each in windows]
-        return self.grown[learned]
+            self.grown[k, learned] = [_grown(self.bench, each, k, learned) for each in windows]
+        return self.grown[k, learned]
 
 
 @dataclass(slots=True)
@@ -125,15 +139,24 @@ class WindowFormer:
         reasons = [why for _, why in found]
         return (None, reasons[0]) if None not in reasons else ([of for of, _ in found], None)
 
-    def fold_score(self, part: FoldRecords) -> float | None:
-        """Return the score of the release of a fold, or None if nothing is published."""
-        class_of, _ = self.release(part)
+    def fold_score(self, part: FoldRecords, *, of: int) -> float | None:
+        """Return the score of the release of a fold of n records, or None if it has none."""
+        with self._promising(for_part(self.promise, part.bench.n / of)):
+            class_of, _ = self.release(part)
         if class_of is None:
             return None
         same = bytes_of(class_of)
         if same not in part.score_of:
             part.score_of[same] = score_of_release(part.bench, class_of)
         return part.score_of[same]
+
+    @contextmanager
+    def _promising(self, promise: Promise) -> Iterator[None]:
+        whole, self.promise = self.promise, promise
+        try:
+            yield
+        finally:
+            self.promise = whole
 
     def _classes(self, bench: Bench, i: int, tree: Grown | None) -> tuple[Int32Array, str | None]:
         """Return the verified class of each record of window i, or why there are none."""

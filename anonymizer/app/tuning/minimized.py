@@ -55,8 +55,12 @@ def minimize(bench: Bench, class_of: Int32Array) -> tuple[Minimizer, Int32Array]
         missing=None,
         random_state=bench.seed,
     )
-    labels = bench.labels[window.target[kept]]
-    minimizer.fit(rows, labels, window.records.person[kept])
+    stated = np.flatnonzero(bench.states(window)[kept])
+    if not len(stated):
+        raise ValueError("no record that is published states a target")
+    learned = kept[stated]
+    labels = bench.labels[window.target[learned]]
+    minimizer.fit(rows[stated], labels, window.records.person[learned])
     made = minimizer.transform(rows).astype(str)
     found = np.full(len(class_of), SUPPRESSED, np.int32)
     found[kept] = np.unique(made, axis=0, return_inverse=True)[1].reshape(-1)
@@ -71,7 +75,7 @@ def score_of_minimized(bench: Bench, class_of: Int32Array) -> float | None:
     if (class_of < 0).all():
         return None
     minimizer, _ = minimize(bench, class_of)
-    (test,) = bench.test_windows
+    (test,) = bench.stating(bench.test_windows)
     rows = frame_of_codes(test.records.qi, bench.schema)
     shown = minimizer.transform(rows)
     generalized = pl.DataFrame({name: shown[:, j].tolist() for j, name in enumerate(rows.columns)})

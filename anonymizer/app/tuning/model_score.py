@@ -47,7 +47,7 @@ def score_of_release(bench: Bench, class_of: Sequence[Int32Array]) -> float | No
         return _own_score(bench, bench.own, class_of)
     features, labels, weights = [], [], []
     for window, found in zip(bench.windows, class_of, strict=True):
-        kept = found >= 0
+        kept = (found >= 0) & bench.states(window)
         positions = representatives(window.records.qi, classes_of(found), bench.schema)
         shown = encode(positions, bench.schema.qis)
         n_labels = int(window.target.max(initial=0)) + 1
@@ -72,8 +72,9 @@ def score_of_original(bench: Bench) -> float | None:
         return None
     if bench.own is not None:
         return _own_score(bench, bench.own, None)
-    label = np.concatenate([window.target for window in bench.windows]).astype(np.int64)
-    features = _original_features(bench.windows, bench.schema)
+    stating = bench.stating(bench.windows)
+    label = np.concatenate([window.target for window in stating]).astype(np.int64)
+    features = _original_features(stating, bench.schema)
     return _score(bench, features, label, np.ones(len(label), np.int64))
 
 
@@ -84,8 +85,8 @@ def score_of_guessing(bench: Bench) -> float | None:
     """
     if not bench.test_windows:
         return None
-    label = np.concatenate([window.target for window in bench.windows])
-    truth = np.concatenate([window.target for window in bench.test_windows])
+    label = np.concatenate([window.target for window in bench.stating(bench.windows)])
+    truth = np.concatenate([window.target for window in bench.stating(bench.test_windows)])
     if bench.is_regression:
         mean = bench.labels[label].mean()
         return score_of_numbers(np.full(len(truth), mean), bench.labels[truth])
@@ -97,13 +98,14 @@ def _own_score(bench: Bench, own: OwnModel, class_of: Sequence[Int32Array] | Non
 
     Of a release it learns each published record, not one row for each class.
     """
-    (window,), (test,) = bench.windows, bench.test_windows
+    (window,), (test,) = bench.windows, bench.stating(bench.test_windows)
     qi, target, schema = window.records.qi, window.target, bench.schema
+    stated = bench.states(window)
     if class_of is None:
-        rows = frame_of_codes(qi, schema)
+        rows, target = frame_of_codes(qi[stated], schema), target[stated]
     else:
         (found,) = class_of
-        kept = np.flatnonzero(found >= 0)
+        kept = np.flatnonzero((found >= 0) & stated)
         if not len(kept):
             return None
         rows = frame_of(representatives(qi, classes_of(found), schema)[found[kept]], schema)
@@ -124,8 +126,9 @@ def _score(bench: Bench, features: FeatureArray, label: IntArray, weight: IntArr
         forest = RandomForestRegressor if numbers else RandomForestClassifier
         model = forest(_N_TREES, random_state=bench.seed)
         model.fit(np.repeat(features, weight, axis=0), np.repeat(learned, weight))
-    truth = np.concatenate([window.target for window in bench.test_windows])
-    predicted = model.predict(_original_features(bench.test_windows, bench.schema))
+    tested = bench.stating(bench.test_windows)
+    truth = np.concatenate([window.target for window in tested])
+    predicted = model.predict(_original_features(tested, bench.schema))
     if numbers:
         return score_of_numbers(predicted, bench.labels[truth])
     return accuracy(predicted, truth)

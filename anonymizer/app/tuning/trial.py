@@ -15,7 +15,13 @@ from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.releases.released_classes import publish
 from anonymizer.app.tuning.bench import Bench, Window
 from anonymizer.app.tuning.cross_validation import Score, score_of_split
-from anonymizer.app.tuning.forming import FoldRecords, WindowFormer, bytes_of, verify
+from anonymizer.app.tuning.forming import (
+    FoldRecords,
+    WindowFormer,
+    bytes_of,
+    for_part,
+    verify,
+)
 from anonymizer.app.tuning.model_score import score_of_release
 from anonymizer.app.tuning.space import MINIMIZER, Configuration, Names
 from anonymizer.app.tuning.time_shares import RowTime
@@ -204,7 +210,7 @@ def try_row(
     A tree is grown once, for k, and pruned again for each l. In a stream it is grown again where
     it learns a sensitive attribute as soon as that is bounded. Where the classes for two values of
     l are the same, so are all figures. A trial does not depend on the others, except for the time
-    that its searches have.
+    that its searches have. Of a fold, k is scaled, see `for_part`.
     """
     shown = without(bench, row.without)
     row_time = RowTime() if row_time is None else row_time
@@ -238,7 +244,7 @@ def try_row(
         trial = known[same]
         changed: dict[str, object] = {"configuration": configuration}
         if trial.state == "tried" and shown.folds:
-            scores = [former.fold_score(part) for part in parts[1:]]
+            scores = [former.fold_score(part, of=shown.n) for part in parts[1:]]
             whole = [score for score in scores if score is not None]
             changed |= scored(shown.score(whole) if len(whole) == len(scores) else None)
         changed["cut_short"] = former.cut_short
@@ -263,7 +269,8 @@ def _minimized(
     )
 
     def released(of: Bench) -> tuple[Int32Array | None, str | None]:
-        former = WindowFormer(promise, CELLS, RowTime(), 1, 1)
+        asked = for_part(promise, of.n / bench.n)
+        former = WindowFormer(asked, CELLS, RowTime(), 1, 1)
         found, why = former.release(FoldRecords(of))
         return (None, why) if found is None or (found[0] < 0).all() else (found[0], None)
 

@@ -69,6 +69,8 @@ class TuneReport(BaseModel):
         than the standard error.
     min_score, max_deletion, sort
         The bounds, and the order of `trials`.
+    n_unstated
+        Number of records without a target: they are in the release, and neither train nor test.
     left_out
         For a stream, number of parts that are in no window, by reason.
     """
@@ -92,6 +94,7 @@ class TuneReport(BaseModel):
     min_score: float | None
     max_deletion: float
     sort: Sort
+    n_unstated: int = 0
     left_out: dict[str, int] = {}
     trials: tuple[EvaluatedTrial, ...]
 
@@ -179,6 +182,7 @@ def report_of(
         min_score=bound.least,
         max_deletion=max_deletion,
         sort=sort,
+        n_unstated=bench.n_unstated if bench.has_target else 0,
         left_out=left_out,
         trials=tuple(sorted(evaluated, key=lambda trial: (not trial.within, *_rank(trial, sort)))),
     )
