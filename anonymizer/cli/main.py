@@ -125,7 +125,9 @@ def main() -> None:
     except OSError as error:
         if error.errno not in _DISK_FAILS:
             raise
-        _fail(f"cannot write: {error.strerror}", code=2)
+        from anonymizer.files.atomic_write import said_of
+
+        _fail(f"cannot write: {said_of(error)}", code=2)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)  # the shell's code for a program that SIGINT ended
 
