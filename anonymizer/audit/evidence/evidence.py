@@ -170,7 +170,7 @@ def evidence_of(
     Raises
     ------
     InputError
-        If a file cannot be read or is no such report, or no report is given.
+        If a file cannot be read or is no such report, one is given twice, or none is.
     """
     texts = ((path, _read(path)) for path in audits)
     return evidence_from(texts, made=made, files=files, pooled=pooled)
@@ -185,7 +185,11 @@ def evidence_from(
 ) -> EvidenceReport:
     """Return the evidence of audits that are read already, see `evidence_of`."""
     audited, results = [], []
+    seen: set[bytes] = set()
     for path, text in audits:
+        if text in seen and not pooled:
+            raise InputError(f"{path}: this audit is given twice: name it once")
+        seen.add(text)
         try:
             report = _REPORTS.validate_json(text)
         except ValidationError:
