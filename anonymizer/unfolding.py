@@ -261,6 +261,18 @@ def _parquet(
         raise UnfoldingError("is not well-formed parquet") from None
 
 
+def csv_source(path: Path) -> Path | BytesIO:
+    """Return what polars can read: the file, or its bytes where its name is no UTF-8.
+
+    Python reads such a name where the locale is not UTF-8 (`LC_ALL=C`), too; polars does not.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return BytesIO(path.read_bytes())
+    return path
+
+
 def parquet_source(path: Path) -> Path | BytesIO:
     """Return what polars can read: the file, or a copy in which intervals of SQL are 12 bytes.
 
@@ -276,7 +288,7 @@ def parquet_source(path: Path) -> Path | BytesIO:
         elements = Thrift(footer).struct().get(_SCHEMA, ())
         names = [each[_NAME] for each in elements if each.get(_CONVERTED) == _INTERVAL]
         if not names:
-            return path
+            return csv_source(path)
         file.seek(0)
         whole = file.read()
     for name in names:

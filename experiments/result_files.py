@@ -5,12 +5,16 @@ import hashlib
 import json
 import os
 import platform
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 from anonymizer.errors import InputError
+from anonymizer.files.atomic_write import FileToWrite, naming, write_whole
 
 Row: TypeAlias = dict[str, Any]
 """A row of a table, or plain data as JSON holds it."""
@@ -60,6 +64,8 @@ def network_files(source: str) -> list[Path]:
 def write_files(out: Path, write_of: Mapping[str, Callable[[Path], object]]) -> list[Path]:
     """Write files to a folder, which is made if it does not exist, and return their paths.
 
+    All of them take their places when they are whole, or none does.
+
     Parameters
     ----------
     write_of
@@ -72,12 +78,21 @@ def write_files(out: Path, write_of: Mapping[str, Callable[[Path], object]]) -> 
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name, write in write_of.items():
-            write(out / name)
     except OSError as error:
-        where = error.filename or out
-        raise InputError(f"{where}: cannot be written: {error.strerror}") from None
-    return [out / name for name in write_of]
+        raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from None
+    with tempfile.TemporaryDirectory(prefix="anonymizer-") as aside:
+        parts = {}
+        for name, write in write_of.items():
+            with naming(out / name):
+                write(Path(aside) / name)
+            parts[out / name] = FileToWrite(partial(_copy, Path(aside) / name))
+        write_whole(parts)
+    return list(parts)
+
+
+def _copy(path: Path, file: BinaryIO) -> None:
+    with path.open("rb") as made:
+        shutil.copyfileobj(made, file)
 
 
 def write_json(data: Row, path: Path) -> None:

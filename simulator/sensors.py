@@ -5,6 +5,7 @@ Everything is a pure function of network, seed, time and the number of the repor
 """
 
 import csv
+import io
 import json
 import math
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
+from anonymizer.files.atomic_write import whole_file
 from anonymizer.pipeline.ports import Outgoing
 from simulator.encoding import topic_level
 from simulator.reports import Rounds, Turns, uniform_draws
@@ -113,13 +115,12 @@ class SensorNetwork:
             If the file cannot be written.
         """
         places = zip(self.device_id, self._lat.tolist(), self._lon.tolist(), strict=True)
-        try:
-            with path.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(("device_id", "lat", "lon"))
-                writer.writerows((each, f"{lat:.7f}", f"{lon:.7f}") for each, lat, lon in places)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("device_id", "lat", "lon"))
+        writer.writerows((each, f"{lat:.7f}", f"{lon:.7f}") for each, lat, lon in places)
+        with whole_file(path) as file:
+            file.write(text.getvalue().encode())
 
     def _sensed(self, reports: Turns, ts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return nitrogen dioxide in µg/m³ and temperature in °C, shape (m,) each."""

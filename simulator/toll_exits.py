@@ -6,6 +6,7 @@ Everything is a pure function of the seed.
 """
 
 import csv
+import io
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ import numpy as np
 
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.errors import InputError
-from anonymizer.files.atomic_write import named_file
+from anonymizer.files.atomic_write import whole_file
 from anonymizer.pipeline.ports import Outgoing
 from simulator.encoding import topic_level
 
@@ -275,15 +276,14 @@ def write_exits(path: Path, exits: Iterator[Mapping[str, Any]]) -> int:
         If the file cannot be written.
     """
     n = 0
-    try:
-        with named_file(path).open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            for row in exits:
-                writer.writerow(row)
-                n += 1
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    with whole_file(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        writer = csv.DictWriter(text, COLUMNS)
+        writer.writeheader()
+        for row in exits:
+            writer.writerow(row)
+            n += 1
+        text.detach()  # flushes, and leaves the file open
     return n
 
 

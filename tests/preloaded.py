@@ -14,6 +14,7 @@ import atexit
 import gc
 import json
 import os
+import resource
 import signal
 import socket
 import struct
@@ -67,6 +68,9 @@ class Asked(NamedTuple):
         As of a process.
     without
         Extras whose modules are not to be found.
+    most_bytes
+        Of a file that it writes; more is an error of the system. Negative: it is told to end
+        (SIGTERM) where it would write one byte more. 0: as many as it likes.
     """
 
     program: str
@@ -74,6 +78,7 @@ class Asked(NamedTuple):
     environment: dict[str, str]
     folder: str
     without: Sequence[str] = ()
+    most_bytes: int = 0
 
 
 class _Pipe(asyncio.StreamReaderProtocol):
@@ -155,6 +160,25 @@ def ran(
             file.seek(0)
             said.append(file.read().decode())
     return subprocess.CompletedProcess(asked.command, code, *said)
+
+
+def ended_by_full_file(
+    program: str, *arguments: str | Path, most_bytes: int, told: bool
+) -> tuple[int, str]:
+    """Run a program that can write so many bytes to a file; return its exit code and what it says.
+
+    `told`: it is told to end (SIGTERM) while it writes the byte after them, instead of an error.
+    """
+    command = [program, *map(str, arguments)]
+    limit = -most_bytes if told else most_bytes
+    asked = Asked(program, command, dict(os.environ), str(Path.cwd()), (), limit)
+    (status, ended), (said, saying) = os.pipe(), os.pipe()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    _ask(asked, [nothing, saying, os.dup(saying), ended])
+    with os.fdopen(said, "rb") as words, os.fdopen(status, "rb") as end:
+        text = words.read().decode()
+        _, code = _NUMBERS.unpack(end.read())
+    return code, text
 
 
 def _ask(asked: "Asked", files: list[int]) -> None:
@@ -242,6 +266,10 @@ def _become(asked: Asked, standard: list[int]) -> NoReturn:
     os.environ.update(asked.environment)
     sys.argv = asked.command
     slim.remove(asked.without)
+    if asked.most_bytes:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (abs(asked.most_bytes), resource.RLIM_INFINITY))
+    if asked.most_bytes < 0:
+        signal.signal(signal.SIGXFSZ, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     # Processes that it spawns load the console script, and not this file.
     main = sys.modules["__main__"]
     main.__spec__, main.__file__ = None, asked.command[0]

@@ -97,10 +97,10 @@ class CloakedTrace:
     ----------
     frame
         The release, one row per pseudonym and tick: `pseudonym`, `time`, `region` (list of
-        nodes), `k`, `until` (when the region ceases to hold); where readings are declared also
-        `readings`, statistics of the group, and `values`, those that are published per
-        pseudonym. Where the position was suppressed, the pseudonym and the region are empty, k
-        is 0 and `until` is null.
+        nodes), `k`, `network` (its version), `until` (when the region ceases to hold); where
+        readings are declared also `readings`, statistics of the group, and `values`, those that
+        are published per pseudonym. Where the position was suppressed, the pseudonym and the region
+        are empty, k is 0, `network` and `until` are null.
     auditor_map
         The device of each pseudonym: `pseudonym`, `device`. For the auditor alone.
     report
@@ -430,7 +430,7 @@ def _lines(
     """Return the path of a file of JSON lines, or what such a file contains for a data frame."""
     if isinstance(source, str | PathLike):
         return Path(source), None
-    known = {"readings", "values", "until"}
+    known = {"readings", "values", "until", "network"}
     optional = [column for column in getattr(source, "columns", ()) if column in known]
     frame = as_polars(source, [*columns, *optional], name=name)
     return Path(name), frame.write_ndjson().encode()
@@ -443,6 +443,7 @@ def _release_frame(lines: bytes, network: RoadNetwork, settings: Settings) -> pl
         "time": pl.Float64,
         "region": pl.List(node),
         "k": pl.Int64,
+        "network": pl.String,
         "until": pl.Float64,
     }
     if declared := settings.readings:

@@ -17,7 +17,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace, layers_of, named_nodes
 from anonymizer.errors import InputError, SettingsError
-from anonymizer.files.atomic_write import named_file
+from anonymizer.files.atomic_write import whole_file
 from anonymizer.files.release_lines import AuditorMapWriter, ReleaseWriter
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.histograms import BatchHistogram
@@ -184,7 +184,8 @@ def cloak_trace(
             tick = engine.tick(source.located(rows, now=now))
             source.forget(tick, now=now)
             messages, _ = engine.messages(tick, writer.pseudonyms)
-            lines.writelines(writer.lines(tick, messages))
+            lines.write(b"".join(writer.lines(tick, messages)))
+            lines.flush()  # a reader of a pipe gets the groups of a tick at once
             ledger.settle(Outcome.PUBLISHED, len(tick.carried.slot))
             summary.n_ticks += 1
             summary.age_s.observe(information.until(now))
@@ -340,9 +341,4 @@ def _check_rows(trace: Trace) -> UInt8Array:
 
 def _create(path: Path | BinaryIO) -> AbstractContextManager[BinaryIO]:
     """Create a file; one that is open already is used as it is, and stays open."""
-    if not isinstance(path, Path):
-        return nullcontext(path)
-    try:
-        return named_file(path).open("wb")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    return whole_file(path) if isinstance(path, Path) else nullcontext(path)

@@ -24,9 +24,9 @@ from anonymizer.cli.completion import mode_names
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.cli.terminal import Terminal
 from anonymizer.cli.trace_options import TraceColumns, columns_of, recorded_trace
-from anonymizer.errors import GuaranteeError, InputError, SettingsError
+from anonymizer.errors import GuaranteeError, SettingsError
 from anonymizer.extras import require
-from anonymizer.files.atomic_write import check_distinct
+from anonymizer.files.atomic_write import check_distinct, whole_file
 
 if TYPE_CHECKING:
     from anonymizer.audit import Mode
@@ -501,10 +501,8 @@ def write_json(
         typer.echo(text, nl=False)
         return Terminal(stderr=True)
     if path is not None:
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        with whole_file(path) as file:
+            file.write(text.encode())
     return Terminal()
 
 

@@ -10,7 +10,8 @@ import typer
 
 from anonymizer.cli.completion import codec_names, mode_names
 from anonymizer.cli.serve import ConfigFile, settings_of
-from anonymizer.errors import InputError, SettingsError
+from anonymizer.errors import SettingsError
+from anonymizer.files.atomic_write import whole_file
 
 _STDOUT = Path("-")
 RECOMMENDED: Mapping[tuple[str, str], Any] = {("adka", "k_floor"): 5}
@@ -137,10 +138,8 @@ def _write(out: Path, text: str) -> None:
     if out == _STDOUT:
         typer.echo(text, nl=False)
         return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror}") from None
+    with whole_file(out) as file:
+        file.write(text.encode())
     typer.echo(f"{out}: written; try it with: anonymizer check --config {out}")
 
 

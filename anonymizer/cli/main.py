@@ -5,6 +5,7 @@ import errno
 import gc
 import re
 import sys
+from io import TextIOWrapper
 from typing import NoReturn
 
 import typer
@@ -109,6 +110,9 @@ def main() -> None:
     settings, 130 interrupted.
     """
     trace_crashes()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="backslashreplace")  # names that the locale cannot say
     gc.set_threshold(_NEW_OBJECTS)
     atexit.register(gc.freeze)  # without a last search of all objects it ends half a second sooner
     try:
@@ -125,7 +129,9 @@ def main() -> None:
     except OSError as error:
         if error.errno not in _DISK_FAILS:
             raise
-        _fail(f"cannot write: {error.strerror}", code=2)
+        from anonymizer.files.atomic_write import said_of
+
+        _fail(f"cannot write: {said_of(error)}", code=2)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)  # the shell's code for a program that SIGINT ended
 

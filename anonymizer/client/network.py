@@ -1,7 +1,7 @@
 """The published road network, as an analyst reads it: places of nodes and lines of roads."""
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
@@ -181,7 +181,9 @@ class Network:
         return [float(self.lon[node]), float(self.lat[node])]
 
 
-def read_network(source: "str | PathLike[str] | RoadNetwork | Network") -> Network:
+def read_network(
+    source: "str | PathLike[str] | RoadNetwork | Network", *, named: Collection[str | None] = ()
+) -> Network:
     """Read a network: a file of `anonymizer network export`, or what the gateway itself reads.
 
     Parameters
@@ -189,6 +191,9 @@ def read_network(source: "str | PathLike[str] | RoadNetwork | Network") -> Netwo
     source
         `*.geojson` or `*.parquet` as exported; else a source or a network of
         `anonymizer.load_network`, which takes more time and must be what the gateway loads.
+    named
+        Versions that releases name: of what the gateway reads, junctions alone are taken if one of
+        these is theirs (mode adka).
 
     Raises
     ------
@@ -206,6 +211,11 @@ def read_network(source: "str | PathLike[str] | RoadNetwork | Network") -> Netwo
         from anonymizer.networks import load_network  # noqa: PLC0415  few analysts have the source
 
         source = load_network(name)
+    if any(named) and network_version(source) not in named:
+        from anonymizer.networks.as_loaded import as_loaded  # noqa: PLC0415  likewise
+
+        junctions = as_loaded(source)
+        source = junctions if network_version(junctions) in named else source
     if not source.has_coordinates:
         raise InputError("the network has no coordinates, so nothing can be placed")
     roads, lines = roads_of(source), source.lines()

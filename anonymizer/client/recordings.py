@@ -32,11 +32,13 @@ def read(
     Raises
     ------
     InputError
-        If a file cannot be read, or the releases are about another network. The message names the
-        line, never its content.
+        If a file cannot be read, or the releases are about another network; files of `cloak`
+        from before it named the network are then only refused where it lacks a node of a region.
+        The message names the line, never its content.
     """
-    given = None if network is None else read_network(network)
-    collector, found = collected(path, given)
+    collector, found = collected(path, None)
+    if network is not None:
+        found = read_network(network, named=collector.columns.network)
     if not collector.columns.time:
         raise InputError(f"{path}: publishes no region")
     try:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from anonymizer.client.network import Geometry
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
-from anonymizer.files.atomic_write import FileToWrite, write_whole
 from anonymizer.files.feature_collection import feature_collection
 
 Column: TypeAlias = NDArray[Any] | Sequence[Any]
@@ -157,6 +156,8 @@ class Table:
                     f"{each}: is there and says something else; two releases of the same hours"
                     " can be played against each other. Delete it if nobody has seen it"
                 )
+        from anonymizer.files.atomic_write import FileToWrite, write_whole  # noqa: PLC0415  few write
+
         for each in contents if by_day else ():
             each.parent.mkdir(parents=True, exist_ok=True)
         write_whole(

@@ -15,6 +15,7 @@ from anonymizer.algorithms.releases.observed import Observed
 from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.device_ids import plain_id
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.network_version import network_version
 from anonymizer.errors import InputError
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ledger import NOT_PUBLISHED
@@ -35,6 +36,7 @@ class _ReleaseLine(msgspec.Struct, frozen=True, gc=False):
     readings: dict[str, dict[str, float | None] | None] | None = None
     values: dict[str, float | None] | None = None
     until: float | None = None
+    network: str | None = None
 
 
 class _MapLine(msgspec.Struct, frozen=True, gc=False):
@@ -87,7 +89,8 @@ def read_release(
     """Read PUB.jsonl: lines `{"pseudonym", "time", "region": [node ids], "k"}`, in any order.
 
     A line may have `"values": {attribute: number or null}` and `"readings": {attribute:
-    {statistic: number}}`, of which the means are read; other fields are ignored.
+    {statistic: number}}`, of which the means are read, and `"network": version`, which older files
+    lack: of them it is only checked that the network has their nodes. Other fields are ignored.
 
     Parameters
     ----------
@@ -101,9 +104,9 @@ def read_release(
     Raises
     ------
     InputError
-        If the file cannot be read, contains no region, names a node twice in a region or one
-        that the network lacks, or if a pseudonym publishes twice at one time. The message gives
-        the line or a count, never the content.
+        If the file cannot be read, contains no region, is of another network, names a node twice
+        in a region or one that the network lacks, or if a pseudonym publishes twice at one time.
+        The message gives the line or a count, never the content.
 
     Notes
     -----
@@ -111,10 +114,17 @@ def read_release(
     """
     path = Path(path)
     read = _Columns(_Regions(network))
+    version = network_version(network)
     n_suppressed = 0
     for number, line in _lines(path, _ReleaseLine, content):
         if number % _LINES_PER_REPORT == 0:
             progress(_LINES_PER_REPORT)
+        if line.network not in {None, version}:
+            raise InputError(
+                f"{path}: line {number}: is of another network, version {line.network}; the one "
+                f"given has version {version}. Name the one that it was cloaked with, and the mode "
+                "(adka knows junctions alone)"
+            )
         try:
             region = read.regions.number_of(line.region)
         except KeyError:

@@ -34,6 +34,7 @@ from anonymizer.unfolding import (
     check_frame,
     check_texts,
     check_unfolding,
+    csv_source,
     parquet_source,
 )
 
@@ -191,7 +192,7 @@ def _read_frame(
             notes.append(f"cells are separated by {_MARKS[text.separator]}")
         read = partial(
             pl.read_csv,
-            path if text.data is None else text.data,
+            csv_source(path) if text.data is None else text.data,
             separator=text.separator,
             infer_schema=False,
         )

@@ -144,7 +144,7 @@ def run(
         if record is None:
             play_reports(source, where, quiet=quiet, faults=wrong, seed=seed)
         else:
-            with TraceWriter(record, device_id=source.device_id) as writer:
+            with TraceWriter(record, device_id=source.device_id, live=True) as writer:
                 recording = Recording(source, writer)
                 play_reports(recording, where, quiet=quiet, faults=wrong, seed=seed)
 

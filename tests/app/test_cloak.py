@@ -517,7 +517,7 @@ def test_what_is_not_declared_is_not_told_and_changes_no_byte(tmp_path: Path) ->
     plain, sensed = Run(trace, tmp_path), Run(sensing(trace), tmp_path / "sensing")
     assert plain.files == sensed.files
     for line in plain.lines:
-        assert line.keys() - {"until"} == {"pseudonym", "time", "region", "k"}
+        assert line.keys() - {"network", "until"} == {"pseudonym", "time", "region", "k"}
     assert (plain.summary.n_clamped, plain.summary.n_left_out) == ({}, {})
     declared = Run(sensing(trace), tmp_path, settings=with_readings(BATTERY))
     assert b"battery" in declared.files[0]

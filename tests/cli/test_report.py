@@ -56,6 +56,14 @@ def test_a_broken_promise_is_an_exit_code_and_the_page_is_written(audit: Path) -
     assert "A promise is broken: somebody can be told apart from all others." in out.read_text()
 
 
+def test_an_audit_that_is_given_twice_is_not_counted_twice(audit: Path) -> None:
+    copy = audit.with_name("copy.json")
+    copy.write_bytes(audit.read_bytes())
+    for again in (audit, copy):
+        with pytest.raises(InputError, match=f"{again}: this audit is given twice"):
+            run("report", audit, again, "--out", audit.with_name("report.html"))
+
+
 def test_a_file_is_not_written_over(audit: Path) -> None:
     before = audit.read_bytes()
     with pytest.raises(InputError, match="is named twice"):

@@ -24,6 +24,7 @@ from anonymizer.networks.publication import geojson, geoparquet, parts
 from anonymizer.outputs.current.current_groups import CurrentGroups
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.out.encoding import DeviceMessage, GroupMessage
+from tests.cli.support import anonymizer
 from tests.client.paper import message, releases, street
 
 GRID = load_network("grid:6x6")
@@ -142,6 +143,24 @@ def test_another_network_is_refused_and_the_message_says_what_to_do(tmp_path: Pa
     )
     with pytest.raises(InputError, match=r"2 networks .0000.*separately"):
         client.read(path)
+
+
+@pytest.mark.parametrize("region", ["adka", "snapshot"])
+def test_a_release_of_cloak_names_its_network_and_no_other_is_taken(
+    region: str, tmp_path: Path
+) -> None:
+    """Whose nodes are all in the other one, too, and mean something else there."""
+    trace, out = tmp_path / "trace.csv", tmp_path / "release.jsonl"
+    rows = [f"d{i},{1_800_000_000},{i % 9}" for i in range(40)]
+    trace.write_text("\n".join(["device_id,ts,node", *rows]) + "\n")
+    words = "--region", region, "--seed", "1", "--out", out
+    assert anonymizer("cloak", trace, "--network", "grid:5x5", *words).returncode == 0
+    assert client.read(out, network="grid:5x5").network.n_nodes == 25
+    with pytest.raises(InputError, match=r"about network \w{16}, and network \w{16} is given"):
+        client.read(out, network="grid:8x8")
+    done = anonymizer("audit", "stream", trace, out, "--network", "grid:8x8", "--mode", region)
+    assert done.returncode == 2, done.stderr
+    assert "is of another network" in done.stderr
 
 
 def test_without_a_network_counts_work_and_places_are_an_error(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from anonymizer.app.connect.broker_files import new_password
 from anonymizer.app.gateway.preflight import check_files
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.files.atomic_write import FileToWrite, write_whole
+from anonymizer.files.atomic_write import FileToWrite, naming, write_whole
 from anonymizer.settings import Settings, load_settings
 
 
@@ -31,7 +31,8 @@ def startable(text: str) -> Startable:
     """
     with tempfile.TemporaryDirectory(prefix="anonymizer-") as folder:
         path = Path(folder) / "gateway.toml"
-        path.write_text(text, encoding="utf-8")
+        with naming(path):
+            path.write_text(text, encoding="utf-8")
         settings = load_settings(path)
     unwritten = settings.broker.model_copy(update={"password_file": None})
     checked = check_files(settings.model_copy(update={"broker": unwritten}))

@@ -1,6 +1,7 @@
 """What audits found, under the criteria of anonymization, each beside its control."""
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -169,7 +170,7 @@ def evidence_of(
     Raises
     ------
     InputError
-        If a file cannot be read or is no such report, or no report is given.
+        If a file cannot be read or is no such report, one is given twice, or none is.
     """
     texts = ((path, _read(path)) for path in audits)
     return evidence_from(texts, made=made, files=files, pooled=pooled)
@@ -184,7 +185,11 @@ def evidence_from(
 ) -> EvidenceReport:
     """Return the evidence of audits that are read already, see `evidence_of`."""
     audited, results = [], []
+    seen: set[bytes] = set()
     for path, text in audits:
+        if text in seen and not pooled:
+            raise InputError(f"{path}: this audit is given twice: name it once")
+        seen.add(text)
         try:
             report = _REPORTS.validate_json(text)
         except ValidationError:
@@ -195,7 +200,7 @@ def evidence_from(
         if isinstance(report, TableAuditReport):
             findings = [_as_share(each, report.n_persons) for each in findings]
         audited.append(_audited(path, hashlib.sha256(text).hexdigest(), report))
-        results += list(results_of(path.name, findings))
+        results += list(results_of(_name_of(path), findings))
     if not audited:
         raise InputError("no report of `anonymizer audit` is given")
     if pooled:
@@ -207,7 +212,7 @@ def evidence_from(
         holds=not any(each.broken for each in results),
         answers={each: _answer([r for r in results if r.criterion is each]) for each in Criterion},
         audited=tuple(audited),
-        files={path.name: hashlib.sha256(_read(path)).hexdigest() for path in files},
+        files={_name_of(path): hashlib.sha256(_read(path)).hexdigest() for path in files},
         results=tuple(results),
         apart=tuple(_apart(results, audited)),
         pooled=pooled,
@@ -275,6 +280,11 @@ def _pool(times: list[Result]) -> Result:
             "promised": any(each.promised for each in times),
         }
     )
+
+
+def _name_of(path: Path) -> str:
+    """Return the name of a file as text, whatever the locale makes of it."""
+    return os.fsencode(path.name).decode(errors="replace")
 
 
 def _read(path: Path) -> bytes:
@@ -445,4 +455,6 @@ def _audited(path: Path, digest: str, report: _Report) -> Audited:
         )
     else:
         kind = "counts"
-    return Audited(source=path.name, sha256=digest, kind=kind, figures=figures, left_out=left_out)
+    return Audited(
+        source=_name_of(path), sha256=digest, kind=kind, figures=figures, left_out=left_out
+    )

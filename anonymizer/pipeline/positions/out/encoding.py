@@ -34,7 +34,7 @@ _GROUP_ID_BYTES = 9
 
 
 class _Stamp(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """Fields for counting and placing a message; a line of a file has only `until`."""
+    """Fields for counting and placing a message; a line of a file has `network` and `until`."""
 
     v: int | msgspec.UnsetType = msgspec.UNSET
     """Version of the form of the message."""
@@ -126,6 +126,7 @@ class ReleaseEncoder:
         self._topic = topic
         self._form = form
         self._contract = contract
+        self._network = network_version(network) if contract is None else contract.network
         self._time_step_s = time_step_s
         self._json = msgspec.json.Encoder()
 
@@ -215,13 +216,13 @@ class ReleaseEncoder:
         return payloads, names
 
     def _stamp(self, row: _Row, members: Sequence[str]) -> dict[str, Any]:
-        """Return the fields of a group that only messages of a live service have."""
+        """Return the fields for counting and placing a group; most are of live messages alone."""
         until = msgspec.UNSET if math.isnan(row.until) else round(row.until, 3)
         if self._contract is None:
-            return {"until": until}
+            return {"network": self._network, "until": until}
         return {
             "v": FORM_VERSION,
-            "network": self._contract.network,
+            "network": self._network,
             "group": group_id(members),
             "until": until,
             "geometry": row.shape.geometry,

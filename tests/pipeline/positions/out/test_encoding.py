@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.domain.network_version import network_version
 from anonymizer.pipeline.positions.out.encoding import Contract, ReleaseEncoder, group_id
 from anonymizer.pipeline.positions.out.region_shapes import shapes_of
 from anonymizer.pipeline.positions.tick.group_readings import GroupValues
@@ -29,7 +30,9 @@ def encode(
         release_of(groups), time=1_800_000_000.123456, pseudonyms=named
     )
     assert {(message.topic, message.retain) for message in messages} <= {("out", False)}
-    return [json.loads(message.payload) for message in messages], message_of.tolist()
+    told = [json.loads(message.payload) for message in messages]
+    assert {each.pop("network") for each in told} <= {network_version(NETWORK)}
+    return told, message_of.tolist()
 
 
 def test_a_message_a_group_carries_the_region_of_all_its_members() -> None:
