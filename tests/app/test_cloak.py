@@ -133,7 +133,6 @@ def assert_true(
     """Recompute every promise of a release from the trace, with ticks of one second."""
     n_lines = 0
     presence = naive.Presence()
-    heard: dict[int, float] = {}
     index_of = {int(name): v for v, name in enumerate(network.node_id.tolist())}
     for now in sorted(set(np.ceil(trace.ts).tolist())):
         rows = np.flatnonzero(np.ceil(trace.ts) == now).tolist()
@@ -141,20 +140,11 @@ def assert_true(
             naive.Position(int(trace.device_of[row]), float(trace.ts[row]), node[row])
             for row in rows
         ]
-        heard |= {
-            said.device: max(said.ts, heard.get(said.device, said.ts))
-            for said in batch
-            if said.node >= 0
-        }
-        # Who leaves the roads counts where it was, as if it had fallen silent.
-        ttl_s = settings.presence.ttl_s
-        leaves = [
-            said.node < 0 and now - heard.get(said.device, -np.inf) <= ttl_s for said in batch
-        ]
+        # Who is off the roads counts where it was, if anywhere, as if it had fallen silent.
+        leaves = [said.node < 0 for said in batch]
         moves = [said for said, gone in zip(batch, leaves, strict=True) if not gone]
         outcomes = presence.advance(moves)
-        for device in presence.expire(now - ttl_s):
-            heard.pop(device, None)
+        presence.expire(now - settings.presence.ttl_s)
         reported = {
             trace.device_id[said.device]: said.node
             for said, outcome in zip(moves, outcomes, strict=True)
