@@ -58,11 +58,12 @@ def attacked(
     pub, auditor_map = folder / "PUB.jsonl", folder / "MAP.jsonl"
     roads = network if on is None else on
     cloak_trace(trace, roads, cloaked, tick_s=STEP_S, seed=1, out=pub, auditor_map=auditor_map)
+    # As of a program that names no network: those that zones are cut out of are other ones.
+    lines = [json.loads(line) | {"network": None} for line in pub.read_text().splitlines()]
     if everywhere:
-        last = json.loads(pub.read_text().splitlines()[-1])
-        last |= {"time": last["time"] + STEP_S, "region": list(network.node_id)}
-        with pub.open("a") as file:
-            file.write(json.dumps(last, default=int) + "\n")
+        region = list(network.node_id)
+        lines.append(lines[-1] | {"time": lines[-1]["time"] + STEP_S, "region": region})
+    pub.write_text("".join(json.dumps(line, default=int) + "\n" for line in lines))
     released = read_release(pub, network)
     device_of = read_auditor_map(
         auditor_map, pseudonym=released.pseudonym, device_id=trace.device_id
