@@ -4,6 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from anonymizer.audit.judged_files import Judged
 from anonymizer.domain.region_modes import RegionMode, mode_named
 from anonymizer.files.meanings import Fold
 
@@ -129,6 +130,8 @@ class AuditReport(_Part):
     not_asked
         Attacks that were not mounted, as the mode does not promise to resist them and only a
         summary was asked for.
+    judged
+        SHA-256 of the release; None: it was no file of a command, as of a gateway.
     """
 
     mode: Annotated[Mode, BeforeValidator(mode_named)]
@@ -145,6 +148,7 @@ class AuditReport(_Part):
     left_out: tuple[str, ...]
     failed: tuple[str, ...] = ()
     not_asked: tuple[str, ...] = ()
+    judged: Judged | None = None
 
     @property
     def failures(self) -> tuple[Finding, ...]:
@@ -220,6 +224,8 @@ class TableAuditReport(_Part):
         Writings of the original that count as one value.
     kept_anyway
         Why columns are published although they hold direct identifiers.
+    judged
+        SHA-256 of the release, not of those `--with` it; None: it was no file of a command.
     """
 
     holds: bool
@@ -238,6 +244,7 @@ class TableAuditReport(_Part):
     model: ModelUtility | None = None
     folds: tuple[Fold, ...] = ()
     kept_anyway: dict[str, str] = {}
+    judged: Judged | None = None
 
     @property
     def failures(self) -> tuple[Finding, ...]:
@@ -260,6 +267,8 @@ class WindowsAuditReport(_Part):
         Number of parts and records of the truth that are in no window, by reason.
     findings
         One for each lasting quasi-identifier.
+    judged
+        SHA-256 of the published recording; None: it was no file of a command.
     """
 
     stream: str
@@ -268,6 +277,7 @@ class WindowsAuditReport(_Part):
     n_classes: int
     left_out: dict[str, int]
     findings: tuple[Finding, ...]
+    judged: Judged | None = None
 
     @property
     def failures(self) -> tuple[Finding, ...]:

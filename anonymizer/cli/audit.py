@@ -152,6 +152,7 @@ def stream(
 
     from anonymizer.api.cloaking import audit_stream, measure_utility
     from anonymizer.audit.attack import Subject
+    from anonymizer.audit.judged_files import judging
     from anonymizer.audit.registry import ATTACKS
     from anonymizer.audit.stream_summary import summary_rows
 
@@ -160,7 +161,8 @@ def stream(
     every_attack = every_attack or page is not None
     console = Terminal(stderr=True)
     parts = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*parts, console=console, transient=True) as bar:
+    bar = Progress(*parts, console=console, transient=True)
+    with judging("release", release) as judged, bar:
         task = bar.add_task("", total=len(ATTACKS[Subject.POSITIONS]) + 3)
         report = audit_stream(
             release,
@@ -178,6 +180,7 @@ def stream(
             progress=lambda name: bar.update(task, description=name, advance=1),
             columns=columns_of(columns),
         )
+    report = report.model_copy(update={"judged": judged})
     figures: tuple[UtilityFigures, ...] = ()
     if utility:
         with console.status("measuring utility"):
@@ -194,7 +197,7 @@ def stream(
             )
     measured = {"utility": [each.model_dump() for each in figures]} if utility else {}
     as_json = json.dumps(report.model_dump(mode="json") | measured, indent=2) + "\n"
-    beside = write_json(as_json, json_out, page=page, of=release)
+    beside = write_json(as_json, json_out, page=page, of=release if any(judged.values()) else None)
     reason = "no auditor's map" if auditor_map is None else "readings that are not declared"
     rows = rows_table(summary_rows(report), str(release))
     beside.print(rows, stream_summary(report, "", why_left_out=reason))
@@ -310,6 +313,7 @@ def table(
         --sa illness --id name --source age,job --source zip -k 20 -d 2
     """
     from anonymizer.app.anonymize.plan import declared_of, make_promise
+    from anonymizer.audit.judged_files import judging
     from anonymizer.audit.table_audit import audit_table
     from anonymizer.audit.table_case import Day
     from anonymizer.files.tables import read_table
@@ -318,7 +322,7 @@ def table(
     declared = declared_of(options)
     measures = names_of(options.measures)
     console = Terminal(stderr=True)
-    with console.status("auditing"):
+    with judging("release", release) as judged, console.status("auditing"):
         read = read_table(original, [*declared.columns, *measures])
         report = audit_table(
             read,
@@ -337,8 +341,9 @@ def table(
             reasons=options.keep_anyway,
             days=None if with_ is None else (Day(original, release, auditor_map), Day(*with_)),
         )
+    report = report.model_copy(update={"judged": judged})
     as_json = report.model_dump_json(indent=2) + "\n"
-    beside = write_json(as_json, json_out, page=page, of=release)
+    beside = write_json(as_json, json_out, page=page, of=release if any(judged.values()) else None)
     beside.print(
         table_summary(report, str(release)),
         findings_table(report.findings, width=beside.width),
@@ -434,6 +439,7 @@ def windows(
     """
     from anonymizer.app.gateway.declared_streams import declared_streams
     from anonymizer.audit.joint_audit import audit_positions, audit_releases
+    from anonymizer.audit.judged_files import judging
     from anonymizer.audit.windows_audit import audit_windows
 
     settings = settings_of(config)
@@ -444,23 +450,27 @@ def windows(
     if name not in streams or (with_ is not None and with_ not in {*streams} - {name}):
         raise SettingsError(f"stream: must be one of {', '.join(streams) or 'those declared'}")
     files = {"published": published, "truth": truth}
-    if with_positions:
-        if with_ is not None:
-            raise SettingsError("--with-positions: cannot be combined with --with")
-        from anonymizer.networks import load_network
+    with judging("published", published, truth=truth) as judged:
+        if with_positions:
+            if with_ is not None:
+                raise SettingsError("--with-positions: cannot be combined with --with")
+            from anonymizer.networks import load_network
 
-        network = load_network(settings.network.source)
-        report = audit_positions(streams[name], settings, network, **files, seed=seed)
-    elif with_ is None:
-        report = audit_windows(
-            streams[name], **files, limits=settings.limits, n_owned=own, seed=seed
-        )
-    else:
-        report = audit_releases(
-            streams[name], streams[with_], **files, limits=settings.limits, seed=seed
-        )
+            network = load_network(settings.network.source)
+            report = audit_positions(streams[name], settings, network, **files, seed=seed)
+        elif with_ is None:
+            report = audit_windows(
+                streams[name], **files, limits=settings.limits, n_owned=own, seed=seed
+            )
+        else:
+            report = audit_releases(
+                streams[name], streams[with_], **files, limits=settings.limits, seed=seed
+            )
+    report = report.model_copy(update={"judged": judged})
     as_json = report.model_dump_json(indent=2) + "\n"
-    beside = write_json(as_json, json_out, page=page, of=published)
+    beside = write_json(
+        as_json, json_out, page=page, of=published if any(judged.values()) else None
+    )
     shown = Table(title=f"{report.stream}: {report.n_windows} windows", show_header=False)
     shown.add_row("classes", f"{report.n_classes:,}")
     beside.print(shown, findings_table(report.findings, width=beside.width))

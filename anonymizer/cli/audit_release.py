@@ -57,18 +57,21 @@ def release(
         anonymizer audit release published.csv --qi age,zip --sa disease -k 5 -l 2
     """
     require("tables")
+    from anonymizer.audit.judged_files import judging
     from anonymizer.audit.lone_release import judge_release
     from anonymizer.files.tables import read_table
 
     qis, sensitive = _names(qi), _names(sa or [])
-    found = judge_release(read_table(table), qis, sensitive, k_asked=max(k, 2), count=count)
+    with judging("release", table) as judged:
+        found = judge_release(read_table(table), qis, sensitive, k_asked=max(k, 2), count=count)
     reasons = reasons_of(keep_anyway)
     if unknown := [name for name in reasons if name not in found.not_judged]:
         raise SettingsError(f"keep-anyway: {unknown[0]} is no column beside --qi and --sa")
     shown = found.n_rows - found.n_suppressed - found.n_nobodys
     if as_json:
         direct = {name: each._asdict() for name, each in found.identifying.items()}
-        typer.echo(json.dumps(asdict(found) | {"identifying": direct}, indent=2))
+        told = asdict(found) | {"identifying": direct, "judged": judged}
+        typer.echo(json.dumps(told, indent=2))
     else:
         alone = f"{found.n_alone:,} of {shown:,} rows" if found.n_alone else "No row"
         lines = [

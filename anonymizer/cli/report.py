@@ -44,7 +44,8 @@ def report(
     file: Annotated[
         list[Path] | None,
         typer.Option(
-            help="A release or settings file: the report states its SHA-256; may be repeated."
+            help="A release that one of the audits judged: the report states its SHA-256; may be "
+            "repeated."
         ),
     ] = None,
     readers: Annotated[
@@ -114,10 +115,11 @@ def report(
     if since is not None:
         audits = audits_since(since, settings)
     as_json = out.with_suffix(".json")
-    files = [*(file or ()), *([] if config is None else [config])]
-    check_distinct([out, as_json, assessment], read=[*audits, *files])
+    check_distinct([out, as_json, assessment], read=[*audits, *(file or ()), config])
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    evidence = evidence_of(audits, made=made, files=files, pooled=since is not None)
+    evidence = evidence_of(
+        audits, made=made, files=file or (), settings=config, pooled=since is not None
+    )
     texts = {out: page(evidence), as_json: evidence.model_dump_json(indent=2) + "\n"}
     if assessment is not None:
         texts[assessment] = assessed(evidence, settings)

@@ -18,6 +18,7 @@ from anonymizer.audit.findings import (
     TableAuditReport,
     WindowsAuditReport,
 )
+from anonymizer.audit.judged_files import Judged, digest_of, digests_of
 from anonymizer.audit.registry import question_of
 from anonymizer.audit.stream_summary import wilson
 from anonymizer.errors import InputError
@@ -131,7 +132,7 @@ class EvidenceReport(_Part):
     answers
         By criterion.
     audited, files
-        The audits, and the SHA-256 of other files that belong to the evidence.
+        The audits, and the SHA-256 of files that they judged, and of the settings.
     results
         Of all attacks, the broken promises first.
     apart
@@ -153,7 +154,12 @@ class EvidenceReport(_Part):
 
 
 def evidence_of(
-    audits: Iterable[Path], *, made: str, files: Iterable[Path] = (), pooled: bool = False
+    audits: Iterable[Path],
+    *,
+    made: str,
+    files: Iterable[Path] = (),
+    settings: Path | None = None,
+    pooled: bool = False,
 ) -> EvidenceReport:
     """Return the evidence of some audits.
 
@@ -161,8 +167,8 @@ def evidence_of(
     ----------
     audits
         Reports as the commands `anonymizer audit` write them with `--json`.
-    files
-        Files whose hashes belong to the evidence: releases and settings.
+    files, settings
+        Releases that the audits judged, and a file of settings: their digests are told.
     pooled
         Whether the audits are of one gateway at one time after the other: each attack is then one
         result, see `pooled_results`.
@@ -170,10 +176,11 @@ def evidence_of(
     Raises
     ------
     InputError
-        If a file cannot be read or is no such report, one is given twice, or none is.
+        If a file cannot be read or is no such report, one is given twice, none is, or none judged
+        one of `files`.
     """
     texts = ((path, _read(path)) for path in audits)
-    return evidence_from(texts, made=made, files=files, pooled=pooled)
+    return evidence_from(texts, made=made, files=files, settings=settings, pooled=pooled)
 
 
 def evidence_from(
@@ -181,10 +188,12 @@ def evidence_from(
     *,
     made: str,
     files: Iterable[Path] = (),
+    settings: Path | None = None,
     pooled: bool = False,
 ) -> EvidenceReport:
     """Return the evidence of audits that are read already, see `evidence_of`."""
     audited, results = [], []
+    judged: dict[Path, Judged | None] = {}
     seen: set[bytes] = set()
     for path, text in audits:
         if text in seen and not pooled:
@@ -196,6 +205,7 @@ def evidence_from(
             raise InputError(f"{path}: is no report of `anonymizer audit` as JSON") from None
         if report == []:
             raise InputError(f"{path}: reports no attack")
+        judged[path] = {} if isinstance(report, list) else report.judged
         findings = report if isinstance(report, list) else report.findings
         if isinstance(report, TableAuditReport):
             findings = [_as_share(each, report.n_persons) for each in findings]
@@ -205,6 +215,9 @@ def evidence_from(
         raise InputError("no report of `anonymizer audit` is given")
     if pooled:
         results = pooled_results(results)
+    bound = digests_of(files, judged)
+    if settings is not None and (digest := digest_of(settings)) is not None:
+        bound[settings] = digest
     results.sort(key=lambda each: (not each.broken, each.holds is not False))
     return EvidenceReport(
         version=__version__,
@@ -212,7 +225,7 @@ def evidence_from(
         holds=not any(each.broken for each in results),
         answers={each: _answer([r for r in results if r.criterion is each]) for each in Criterion},
         audited=tuple(audited),
-        files={_name_of(path): hashlib.sha256(_read(path)).hexdigest() for path in files},
+        files={_name_of(path): digest for path, digest in bound.items()},
         results=tuple(results),
         apart=tuple(_apart(results, audited)),
         pooled=pooled,

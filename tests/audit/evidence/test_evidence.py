@@ -152,7 +152,7 @@ def test_counts_and_figures_of_utility_are_read_as_well(tmp_path: Path) -> None:
     counts.write_text(json.dumps([membership.model_dump(mode="json")]))
     positions = written(tmp_path, Finding(attack="soundness", figures={}, bar="all", holds=True))
     positions.write_text(json.dumps(json.loads(positions.read_text()) | {"utility": []}))
-    found = evidence_of([counts, positions], made=MADE, files=[counts])
+    found = evidence_of([counts, positions], made=MADE, settings=counts)
     assert [each.kind for each in found.audited] == ["counts", "positions"]
     assert found.results[0].control == 0.5
     assert found.files == {"counts.json": found.audited[0].sha256}
