@@ -20,7 +20,7 @@ _LEAST_M = 50.0
 """Nearer ends may be those of a long loop."""
 
 
-class Placed(NamedTuple):
+class WithoutNullIsland(NamedTuple):
     """Nodes that are somewhere, and the roads between them.
 
     `kept`: which of the given roads these are, shape (given roads,); `ends`: their nodes, shape
@@ -41,7 +41,7 @@ def null_island(lat: FloatArray, lon: FloatArray) -> BoolArray:
     return there if others.any() and bool(is_far.all()) else np.zeros(len(lat), np.bool_)
 
 
-def without_null_island(nodes: Nodes, ends: IntArray) -> Placed:
+def without_null_island(nodes: Nodes, ends: IntArray) -> WithoutNullIsland:
     """Return the nodes that are not at 0, 0, and the roads that lead to none that is.
 
     `ends`: the nodes of each road, shape (n, 2).
@@ -50,7 +50,7 @@ def without_null_island(nodes: Nodes, ends: IntArray) -> Placed:
     kept: BoolArray = np.logical_and(there[ends[:, 0]], there[ends[:, 1]])
     number = np.cumsum(there) - 1
     somewhere = Nodes(nodes.node_id[there], nodes.lat[there], nodes.lon[there])
-    return Placed(somewhere, there, kept, number[ends[kept]])
+    return WithoutNullIsland(somewhere, there, kept, number[ends[kept]])
 
 
 def lengths_in_doubt(

@@ -481,7 +481,7 @@ def test_it_fits_a_phone(viewer: Viewer) -> None:
     assert panel["y"] >= stage["y"] + stage["height"] - 1
     assert panel["y"] + panel["height"] <= PHONE[1] + 1
     assert viewer.element("#legend").size["height"] < stage["height"] / 8, "it is folded"
-    rects = viewer.until(lambda: of_one_moment(viewer, ["#chosen", *TARGETS]))
+    rects = viewer.until(lambda: of_one_moment(viewer, ["#chosen", *TARGETS]) or {})
     card = rects["#chosen"]
     assert card["x"] >= 0
     assert card["x"] + card["width"] <= PHONE[0]
