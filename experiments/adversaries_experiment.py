@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
+from anonymizer.files.atomic_write import naming
 from anonymizer.networks import load_network
 from experiments.audited import AuditedScore, run_audit
 from experiments.chosen_moments import run_moments
@@ -151,16 +152,9 @@ def write_results(rows: Iterable[Row], options: Row, out: Path) -> tuple[list[Ro
     InputError
         If a file cannot be written.
     """
-    found: list[Row] = []
-
-    def write_rows(path: Path) -> None:
-        found.extend(rows_written(rows, Score.COLUMNS, path))
-
-    paths = write_files(
-        out,
-        {
-            "manifest.json": lambda path: write_json(manifest(options), path),
-            "scores.csv": write_rows,
-        },
-    )
+    paths = write_files(out, {"manifest.json": lambda path: write_json(manifest(options), path)})
+    scores = out / "scores.csv"
+    with naming(scores):
+        found = list(rows_written(rows, Score.COLUMNS, scores))
+    paths.append(scores)
     return found, paths
