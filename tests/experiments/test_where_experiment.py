@@ -184,7 +184,8 @@ def test_the_interval_of_a_ratio_is_that_of_the_adversary_who_finds_more() -> No
     assert row.highest(np.mean) == kept["high"], "equal beliefs have equal intervals"
 
 
-NOTES = Path(__file__).parents[2] / "notes" / "attacks.md"
+ROOT = Path(__file__).parents[2]
+NOTES = ROOT / "notes" / "attacks.md"
 
 
 def test_every_fleet_of_the_notes_is_in_the_picture_but_the_taxis() -> None:
@@ -195,7 +196,9 @@ def test_every_fleet_of_the_notes_is_in_the_picture_but_the_taxis() -> None:
     alike = [mark for mark in marks if mark.settings == DEFAULT and not mark.name]
     assert [mark.n_devices for mark in alike] == [20, 40, 50, 100, 200, 1000, 10_000]
     missed = [m for m in marks if m.settings == DEFAULT and m.worst > MOST_TIMES_NONE]
-    assert not missed, "docs/choosing.md says that the default meets its bar"
+    [known] = missed
+    page = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
+    assert f"no fleet drawn here but {known.n_devices} ({known.worst:.1f} for the tenth)" in page
     column = NOTED.index("placebo")
     assert all(row.split("|")[1 + column].strip() for row in table), "an older row says so"
     assert {mark.settings for mark in marks} >= {DEFAULT, "snapshot"}
