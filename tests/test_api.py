@@ -263,7 +263,8 @@ def test_a_table_and_its_audit_are_those_of_the_commands(tmp_path: Path) -> None
     )  # fmt: skip
     assert told.returncode == 0, told.stderr
     audited = anonymizer.audit_table(made, people(), k=3, d=2, **COLUMNS)
-    assert json.loads(told.stdout) == json.loads(audited.model_dump_json())
+    # A command says which file it judged; a table in memory is none.
+    assert json.loads(told.stdout) | {"judged": None} == json.loads(audited.model_dump_json())
 
 
 def test_a_profile_is_that_of_the_command(tmp_path: Path) -> None:
@@ -306,7 +307,7 @@ def test_a_trace_and_its_audit_are_those_of_the_commands(tmp_path: Path) -> None
         audited = anonymizer.audit_stream(
             release, trace(), NETWORK, mode="adka", settings=settings, auditor_map=where
         )
-        assert json.loads(told.stdout) == json.loads(audited.model_dump_json())
+        assert json.loads(told.stdout) | {"judged": None} == json.loads(audited.model_dump_json())
 
 
 def test_pseudonyms_are_secret_unless_there_is_a_seed() -> None:

@@ -198,7 +198,7 @@ def test_every_fleet_of_the_notes_is_in_the_picture_but_the_taxis() -> None:
     missed = [m for m in marks if m.settings == DEFAULT and m.worst > MOST_TIMES_NONE]
     [known] = missed
     page = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
-    assert f"no fleet drawn here but {known.n_devices} ({known.worst:.1f} for the tenth)" in page
+    assert f"no fleet drawn here but {known.n_devices} ({known.worst:.1f} for the tenth;" in page
     column = NOTED.index("placebo")
     assert all(row.split("|")[1 + column].strip() for row in table), "an older row says so"
     assert {mark.settings for mark in marks} >= {DEFAULT, "snapshot"}
