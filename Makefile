@@ -106,8 +106,11 @@ test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so w
 	$(MAKE) --no-print-directory test-brokers; \
 	else echo "make: test-cluster is skipped: there is no Java, or no Maven"; fi
 
+# The environment of Spark alone has pyarrow.
+OF_PYARROW  := tests/estimators/test_frame_types.py::test_columns_of_pyarrow_beside_others_are_what_the_command_reads
+
 test-spark: $(SPARK_STAMP)
-	$(SPARK)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark
+	$(SPARK)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark $(OF_PYARROW)
 
 test-kafka: $(KAFKA_STAMP)
 	$(BIN)/python -m pytest -m "kafka and not soak" $(BESIDE) $(ARGS) tests/cluster tests/benchmarks

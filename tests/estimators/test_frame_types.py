@@ -170,7 +170,7 @@ def test_columns_of_pandas_of_any_two_types_are_what_the_command_reads(
 def test_columns_of_pyarrow_beside_others_are_what_the_command_reads(
     first: str, tmp_path: Path
 ) -> None:
-    pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow", reason="`make test-spark` has it, and runs this")
     columns = {first: _of_pyarrow()[first]} | _of_pandas()
     for pair in _pairs(columns, first):
         _check(pair, columns, pd.DataFrame, tmp_path / "table.csv")
