@@ -9,6 +9,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from glob import escape
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -261,16 +262,17 @@ def _parquet(
         raise UnfoldingError("is not well-formed parquet") from None
 
 
-def csv_source(path: Path) -> Path | BytesIO:
+def polars_source(path: Path) -> Path | BytesIO:
     """Return what polars can read: the file, or its bytes where its name is no UTF-8.
 
-    Python reads such a name where the locale is not UTF-8 (`LC_ALL=C`), too; polars does not.
+    Python reads such a name where the locale is not UTF-8 (`LC_ALL=C`), too; polars does not, and
+    takes brackets, `*` and `?` in a name for a pattern unless they are escaped.
     """
     try:
         str(path).encode()
     except UnicodeEncodeError:
         return BytesIO(path.read_bytes())
-    return path
+    return Path(escape(str(path)))
 
 
 def parquet_source(path: Path) -> Path | BytesIO:
@@ -288,7 +290,7 @@ def parquet_source(path: Path) -> Path | BytesIO:
         elements = Thrift(footer).struct().get(_SCHEMA, ())
         names = [each[_NAME] for each in elements if each.get(_CONVERTED) == _INTERVAL]
         if not names:
-            return csv_source(path)
+            return polars_source(path)
         file.seek(0)
         whole = file.read()
     for name in names:

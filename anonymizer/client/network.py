@@ -22,6 +22,7 @@ from anonymizer.errors import InputError
 from anonymizer.extras import extra
 from anonymizer.networks.node_ids import node_ids
 from anonymizer.networks.roads import roads_of
+from anonymizer.unfolding import UnfoldingError, parquet_source
 
 Geometry: TypeAlias = dict[str, Any]
 """Of GeoJSON: `type` and `coordinates`."""
@@ -336,8 +337,9 @@ def _from_geoparquet(path: Path) -> Network:
         import polars as pl  # noqa: PLC0415  an extra
 
     try:
-        frame = pl.read_parquet(path)
-        version = pl.read_parquet_metadata(path)["network"]
+        frame = pl.read_parquet(parquet_source(path))
+        with path.open("rb") as file:
+            version = pl.read_parquet_metadata(file)["network"]
         nodes = frame.filter(pl.col("kind") == "node")
         roads = frame.filter(pl.col("kind") == "road")
         return _network(
@@ -351,7 +353,7 @@ def _from_geoparquet(path: Path) -> Network:
         )
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (pl.exceptions.PolarsError, KeyError, struct.error, ValueError):
+    except (pl.exceptions.PolarsError, UnfoldingError, KeyError, struct.error, ValueError):
         raise InputError(f"{path}: is not a file of `anonymizer network export`") from None
 
 

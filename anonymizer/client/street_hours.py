@@ -14,6 +14,7 @@ from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
+from anonymizer.unfolding import UnfoldingError, parquet_source
 
 _FIGURES = (
     "passages",
@@ -227,9 +228,11 @@ def read_street_hours(
 
     path = Path(path)
     try:
-        wanted = path / "**" / "*.parquet" if path.is_dir() else path
-        frame = pl.read_parquet(wanted, hive_partitioning=False)
-    except (OSError, pl.exceptions.PolarsError):
+        files = sorted(path.glob("**/*.parquet")) if path.is_dir() else [path]
+        frame = pl.concat(
+            pl.read_parquet(parquet_source(each), hive_partitioning=False) for each in files
+        )
+    except (OSError, ValueError, UnfoldingError, pl.exceptions.PolarsError):
         raise InputError(f"{path}: is no traffic by street and hour") from None
     try:
         return StreetHours(frame, read_network(network))

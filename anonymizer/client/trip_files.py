@@ -18,7 +18,14 @@ from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
-from anonymizer.unfolding import UnfoldingError, check_csv, check_frame, check_unfolding
+from anonymizer.unfolding import (
+    UnfoldingError,
+    check_csv,
+    check_frame,
+    check_unfolding,
+    parquet_source,
+    polars_source,
+)
 
 _COLUMNS = ("start", "from_lat", "from_lon", "to_lat", "to_lon")
 
@@ -182,10 +189,10 @@ def _of_table(path: Path, network: Network) -> PublishedTrips:
     try:
         if path.suffix == ".parquet":
             check_unfolding(path)
-            frame = check_frame(pl.read_parquet(path))
+            frame = check_frame(pl.read_parquet(parquet_source(path)))
         else:
             check_csv(path)
-            frame = pl.read_csv(path, infer_schema=False)
+            frame = pl.read_csv(polars_source(path), infer_schema=False)
         rows = frame.group_by("class_id", *_COLUMNS).len().sort("class_id").rows()
     except UnfoldingError as error:
         raise InputError(f"{path}: {error}") from None

@@ -24,8 +24,8 @@ from anonymizer.unfolding import (
     check_frame,
     check_lines,
     check_unfolding,
-    csv_source,
     parquet_source,
+    polars_source,
 )
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
@@ -244,7 +244,7 @@ def _csv(path: Path, text: CsvText, wanted: list[str] | None) -> pl.DataFrame:
     with _bytes_of(path, text) as file:
         check_lines(file)
     separator = text.separator or _separator(path, text)
-    source = csv_source(path) if text.data is None else text.data
+    source = polars_source(path) if text.data is None else text.data
     if wanted and (line := _later_heading(path, text, wanted)) is not None:
         above = "the line above it" if line == _SECOND else f"the {line - 1} lines above it"
         raise InputError(f"{path}: the heading seems to be line {line}: take {above} out")

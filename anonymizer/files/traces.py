@@ -34,8 +34,8 @@ from anonymizer.unfolding import (
     check_frame,
     check_texts,
     check_unfolding,
-    csv_source,
     parquet_source,
+    polars_source,
 )
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
@@ -192,7 +192,7 @@ def _read_frame(
             notes.append(f"cells are separated by {_MARKS[text.separator]}")
         read = partial(
             pl.read_csv,
-            csv_source(path) if text.data is None else text.data,
+            polars_source(path) if text.data is None else text.data,
             separator=text.separator,
             infer_schema=False,
         )

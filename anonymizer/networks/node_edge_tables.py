@@ -23,9 +23,19 @@ from anonymizer.networks.edge_accounts import ISLAND, accounted, edges_became
 from anonymizer.networks.implausible import without_null_island
 from anonymizer.networks.node_ids import text_ids
 from anonymizer.networks.speeds import BACKWARD_ONLY, FORWARD_ONLY, KMH, free_flow_mps
-from anonymizer.unfolding import UnfoldingError, check_csv, check_frame, check_unfolding
+from anonymizer.unfolding import (
+    UnfoldingError,
+    check_csv,
+    check_frame,
+    check_unfolding,
+    parquet_source,
+    polars_source,
+)
 
-_READ = {".parquet": pl.scan_parquet, ".csv": lambda path: pl.scan_csv(path, infer_schema=False)}
+_READ = {
+    ".parquet": lambda path: pl.scan_parquet(parquet_source(path)),
+    ".csv": lambda path: pl.scan_csv(polars_source(path), infer_schema=False),
+}
 _NODES = {"node_id": True, "lat": True, "lon": True, "load": False}
 _EDGES = {
     "u": True,

@@ -1,5 +1,6 @@
 """Backup: a copy of the store, made while a gateway writes to it."""
 
+import fcntl
 import os
 import sqlite3
 from pathlib import Path
@@ -18,6 +19,8 @@ _COPIED = {
     "classes": " WHERE published_at IS NOT NULL",
     "secrets": " WHERE name GLOB 'released *'",
 }
+_BESIDE = ("-wal", "-shm", "-journal", "-lock", "-mark")
+"""Files of SQLite, and of the store, beside a store."""
 _OF_VERSION_4 = f"substr(newest, 1, length(newest) - {OLD_SEAL_BYTES})"
 """Which had a seal at the end of this value."""
 
@@ -42,21 +45,37 @@ def back_up(path: Path, out: Path, *, everything: bool = False) -> None:
     """
     if not path.exists():
         raise store_error(path, "there is no such file")
+    if out.exists():
+        raise InputError(f"{out}: already exists")
     part = out.with_name(f"{out.name}.part")
-    if out.exists() or part.exists():
-        raise InputError(f"{out if out.exists() else part}: already exists")
     try:
-        os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        turn = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise InputError(f"{part}: cannot be written: {error.strerror}") from None
     try:
-        (_copy_everything if everything else _copy_published)(path, part)
-        part.rename(out)
+        fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            # A backup that was killed may have left something.
+            os.fchmod(turn, 0o600)
+            os.truncate(turn, 0)
+            _remove(part, *_BESIDE)
+            (_copy_everything if everything else _copy_published)(path, part)
+            part.rename(out)
+        finally:
+            _remove(part, "", *_BESIDE)
+    except BlockingIOError:
+        raise InputError(f"{part}: is written by another backup: wait for its end") from None
+    except OSError as error:
+        raise InputError(f"{part}: cannot be written: {error.strerror}") from None
     except sqlite3.Error as error:
         raise InputError(f"{out}: {path} cannot be copied: {error}") from None
     finally:
-        for suffix in ("", "-wal", "-shm", "-lock", "-mark"):
-            part.with_name(part.name + suffix).unlink(missing_ok=True)
+        os.close(turn)
+
+
+def _remove(part: Path, *suffixes: str) -> None:
+    for suffix in suffixes:
+        part.with_name(part.name + suffix).unlink(missing_ok=True)
 
 
 def _copy_everything(path: Path, part: Path) -> None:

@@ -1,5 +1,6 @@
 """Published windows, read and copied while the gateway writes to the store."""
 
+import fcntl
 import json
 import sqlite3
 import stat
@@ -147,3 +148,23 @@ def test_a_copy_does_not_replace_an_existing_file(path: Path, tmp_path: Path) ->
     with pytest.raises(InputError, match="cannot be written"):
         back_up(path, tmp_path / "nowhere" / "copy.sqlite")
     assert copy.read_text() == '"precious"'
+
+
+@pytest.mark.parametrize("everything", [True, False])
+def test_a_copy_takes_the_place_of_what_a_killed_one_left_and_leaves_a_living_one_alone(
+    store: RecordStore, path: Path, tmp_path: Path, *, everything: bool
+) -> None:
+    release(store, 7, b"payload-of-7")
+    publish(store)
+    copy, part = tmp_path / "copy.sqlite", tmp_path / "copy.sqlite.part"
+    for suffix in ("", "-wal", "-shm", "-journal", "-lock", "-mark"):
+        part.with_name(part.name + suffix).write_bytes(b"half of a copy" * 999)
+    with part.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match="another backup"):
+            back_up(path, copy, everything=everything)
+        assert part.stat().st_size
+    back_up(path, copy, everything=everything)
+    assert [r.window for r in ReleaseReader(copy).newest(["fleet"], limit=9, offset=0)] == [7]
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert not list(tmp_path.glob("copy.sqlite.part*"))
