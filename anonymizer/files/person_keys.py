@@ -1,11 +1,5 @@
-"""Keys of persons: one for all writings of an identifier, such as `B-AB 100` and `BAB100`.
+"""Keys of the persons of a column (`person_key`), and what they join."""
 
-Blanks, signs and brackets are left out, unless they are of a number or an IP address: `1.5`, `-5`
-and `1.1.1.11` stay apart from `15`, `5` and `1.1.11.1`, while `1,000` is `1000`. Identifiers that
-differ in these alone (`1-23`, `12-3`) are one person: that can only lower k.
-"""
-
-import re
 from collections.abc import Iterable, Sequence
 from string import punctuation
 
@@ -14,6 +8,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from anonymizer.domain.arrays import BoolArray
+from anonymizer.domain.person_key import (
+    ADDRESS,
+    AROUND,
+    DECIMALS,
+    GROUPED,
+    MIXED_CASE,
+    NO_DECIMALS,
+    NUMBER,
+    PADDED,
+    SIGNS,
+)
 from anonymizer.domain.plain_forms import bare_form, plain_form
 from anonymizer.files.coded_columns import TEXT, is_missing
 from anonymizer.files.meanings import Fold
@@ -21,31 +26,11 @@ from anonymizer.files.meanings import Fold
 SEPARATORS = "blanks and signs"
 """How writings differ that have one key."""
 _ALL_SIGNS = f" {punctuation}"
-_SIGNS = r"[ -/:-@\[-`{-~]+"
-_AROUND = " '\"`=;"
-_GROUPED = r"^[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?$"
-_NUMBER = rf"{_GROUPED}|^[+-]?[0-9]*[.,]?[0-9]+$"
-_DECIMALS = r"^(-?[0-9]*\.[0-9]*[1-9])0+$"
-_NO_DECIMALS = r"^(-?[0-9]+)\.0+$"
-_ADDRESS = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
-_PADDED = r"^0+([0-9]+)$"
-_MIXED_CASE = r"[a-z].*[A-Z]"
 _HALF = 0.5
 _NOT_ASCII = "[^ -~]"
-_MAY_BE_A_NUMBER = rf"^[{_AROUND}]*[-+.,0-9]+[{_AROUND}]*$"
+_MAY_BE_A_NUMBER = rf"^[{AROUND}]*[-+.,0-9]+[{AROUND}]*$"
 _FIRST = 100
 _SIGN = "[^0-9A-Za-z]"
-
-
-def person_key(text: str) -> str:
-    """Return the key of one identifier in bare form, whose case is folded if it matters not."""
-    cell = text.strip(_AROUND)
-    if re.search(_NUMBER, cell):
-        key = cell.replace(",", "" if re.search(_GROUPED, cell) else ".").removeprefix("+")
-        key = re.sub(_NO_DECIMALS, r"\1", re.sub(_DECIMALS, r"\1", key))
-    else:
-        key = cell if re.search(_ADDRESS, cell) else re.sub(_SIGNS, "", cell)
-    return re.sub(_PADDED, r"\1", key) or text
 
 
 def with_person_keys(
@@ -124,25 +109,25 @@ def _keys(cells: pl.Series) -> pl.Series:
     if len(where):
         key = key.scatter(where, _as_written(lower.gather(where), key.gather(where)))
     where = key.str.starts_with("0").arg_true()
-    return key.scatter(where, key.gather(where).str.replace(_PADDED, "$1")) if len(where) else key
+    return key.scatter(where, key.gather(where).str.replace(PADDED, "$1")) if len(where) else key
 
 
 def _without_signs(cells: pl.Series) -> pl.Series:
-    """Return cells without `_SIGNS`: those of the first ones by themselves, a pattern is slower."""
+    """Return cells without `SIGNS`: those of the first ones by themselves, a pattern is slower."""
     first = "".join(cells.head(_FIRST).drop_nulls())
     for sign in sorted({*_ALL_SIGNS}.intersection(first)):
         cells = cells.str.replace_all(sign, "", literal=True)
-    where = cells.str.contains(_SIGNS).arg_true()
+    where = cells.str.contains(SIGNS).arg_true()
     if not len(where):
         return cells
-    return cells.scatter(where, cells.gather(where).str.replace_all(_SIGNS, ""))
+    return cells.scatter(where, cells.gather(where).str.replace_all(SIGNS, ""))
 
 
 def _as_written(cells: pl.Series, key: pl.Series) -> pl.Series:
     """Return the keys of cells of which some are numbers or addresses, whose signs matter."""
-    cells = cells.str.strip_chars(_AROUND)
-    key = cells.zip_with(cells.str.contains(_ADDRESS).fill_null(value=False), key)
-    where = cells.str.contains(_NUMBER).arg_true()
+    cells = cells.str.strip_chars(AROUND)
+    key = cells.zip_with(cells.str.contains(ADDRESS).fill_null(value=False), key)
+    where = cells.str.contains(NUMBER).arg_true()
     return key.scatter(where, _numbers(cells.gather(where))) if len(where) else key
 
 
@@ -151,18 +136,18 @@ def _numbers(cells: pl.Series) -> pl.Series:
     if len(where):
         some = cells.gather(where)
         whole = some.str.replace_all(",", "", literal=True)
-        some = whole.zip_with(some.str.contains(_GROUPED), some.str.replace(",", "."))
+        some = whole.zip_with(some.str.contains(GROUPED), some.str.replace(",", "."))
         cells = cells.scatter(where, some)
     cells = cells.str.strip_prefix("+")
     where = (cells.str.ends_with("0") & cells.str.contains(".", literal=True)).arg_true()
     if not len(where):
         return cells
-    some = cells.gather(where).str.replace(_DECIMALS, "$1").str.replace(_NO_DECIMALS, "$1")
+    some = cells.gather(where).str.replace(DECIMALS, "$1").str.replace(NO_DECIMALS, "$1")
     return cells.scatter(where, some)
 
 
 def _are_tokens(cells: pl.Series) -> bool:
     """Return whether the case of most identifiers matters, as that of short links does."""
     n_least = _HALF * len(cells)
-    is_mixed = cells.str.contains(_MIXED_CASE)
+    is_mixed = cells.str.contains(MIXED_CASE)
     return is_mixed.sum() > n_least and (is_mixed & cells.str.contains("[0-9]")).sum() > n_least

@@ -14,10 +14,10 @@ import polars as pl
 
 from anonymizer.algorithms.records.generalized_values import MISSING
 from anonymizer.algorithms.records.meanings import Reading, missing_words
+from anonymizer.domain.person_key import person_key
 from anonymizer.domain.plain_forms import plain_form
 from anonymizer.files.coded_table import Declared, meaning_of, persons_of
 from anonymizer.files.meanings import Fold
-from anonymizer.files.person_keys import person_key
 
 MOST_READ = 2**20
 """Distinct identifiers from which it is decided how they are read."""

@@ -27,6 +27,7 @@ from anonymizer.pipeline.records.store_port import (
 )
 from anonymizer.store.parts_log import PartsLog
 from anonymizer.store.sqlite_file import (
+    FOLDS_IDS,
     disk_error,
     erase_log,
     open_file,
@@ -76,6 +77,7 @@ class RecordStore:
         self._id_of: dict[str, int] = {}
         with self._reading():
             self.secret = self._kept("key")
+            self.folds_ids = bool(self._kept(FOLDS_IDS))
         self._log_has_erased_data = False
         self._is_within = False
         self._purge_before: float | None = None

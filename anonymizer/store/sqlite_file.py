@@ -36,6 +36,8 @@ READABLE = (1, 2, 3, 4, 5, VERSION)
 OLD_SEAL_BYTES = 8
 """Of the seals of version 4, at the end of `streams.newest` and `vehicles.state`."""
 _KEY_BYTES = 32
+FOLDS_IDS = "folds ids"
+"""Name of the secret that is there if a key of a vehicle is that of all writings of its id."""
 _MODE = 0o600
 _DISK_CODES = {
     sqlite3.SQLITE_FULL,
@@ -317,8 +319,9 @@ def _create(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for statement in SCHEMA.split(";\n"):
         connection.execute(statement)
-    connection.execute(
-        "INSERT INTO secrets (name, value) VALUES ('key', ?)", (secrets.token_bytes(_KEY_BYTES),)
+    connection.executemany(
+        "INSERT INTO secrets (name, value) VALUES (?, ?)",
+        [("key", secrets.token_bytes(_KEY_BYTES)), (FOLDS_IDS, b"1")],
     )
     seal_all(connection)
     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")

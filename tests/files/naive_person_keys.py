@@ -4,8 +4,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from anonymizer.domain.person_key import person_key
 from anonymizer.files.meanings import Fold
-from anonymizer.files.person_keys import SEPARATORS, person_key
+from anonymizer.files.person_keys import SEPARATORS
 
 _SHARE = 0.5
 

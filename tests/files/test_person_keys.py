@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.domain.person_key import person_key
 from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.files.coded_table import Declared, in_meaning
-from anonymizer.files.person_keys import n_alike, person_key, with_person_keys
+from anonymizer.files.person_keys import n_alike, with_person_keys
 from anonymizer.files.tables import TextTable
 from anonymizer.spark.persons import _joined
 from tests.files import naive_person_keys as naive

@@ -393,6 +393,12 @@ class Recorder:
         )
         if n_retired:
             self._log.warning("parts of undeclared streams suppressed", parts=n_retired)
+        if not store.folds_ids:
+            self._log.warning(
+                "one vehicle may count twice: AB-1 and ab1 are two in this store",
+                why="an earlier version made the store",
+                to_change="state another store.path: streams begin anew",
+            )
         return store, flow
 
     def _begin(self, store: RecordStore, flow: RecordFlow) -> None:

@@ -111,6 +111,7 @@ class RecordFlow:
             [stream.settings for stream in streams],
             secret=store.secret,
             max_id_chars=limits.max_device_id_chars,
+            folds=store.folds_ids,
         )
         with store.at_once():
             self.states = [

@@ -141,6 +141,13 @@ class Store(Protocol):
     def secret(self) -> bytes:
         """The key that was generated when the store was created."""
 
+    @property
+    def folds_ids(self) -> bool:
+        """Whether its vehicles have one key for all writings of an id (`vehicle_key`).
+
+        Stores of earlier versions go on with a key for each plain form: histories have no ids.
+        """
+
     def at_once(self) -> AbstractContextManager[None]:
         """Make all changes of the block, or none: a disk takes 20 ms each time that it is asked."""
 

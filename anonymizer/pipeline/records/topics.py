@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from anonymizer.domain.device_ids import id_of
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.person_key import vehicle_key
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.route_cache import RouteCache
 from anonymizer.pipeline.topic_patterns import pattern_of
@@ -59,7 +60,8 @@ class RecordRouter:
     Every stream with a matching source receives a message, once. `secret` is the key of the digests
     that stand for vehicle ids, which are neither stored nor published; ids longer than
     `max_id_chars` are not usable. `names`: what the digest depends on, for each stream; by default
-    their names, so that two streams cannot be joined by it.
+    their names, so that two streams cannot be joined by it. `folds`: whether all writings of an id
+    are one vehicle (`vehicle_key`), or those alone that differ in plain form.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class RecordRouter:
         secret: bytes,
         max_id_chars: int,
         names: Sequence[str] | None = None,
+        folds: bool = True,
     ) -> None:
         self._patterns = TopicFilters[tuple[int, int, re.Pattern[str], bool]]()
         for i, stream in enumerate(streams):
@@ -77,6 +80,7 @@ class RecordRouter:
                 self._patterns.add(source.filter_topic, pattern)
         self._names = [stream.name for stream in streams] if names is None else names
         self._secret = secret
+        self._folds = folds
         self._max_id_chars = max_id_chars
         self._kept_s = min([_MOST_KEPT_S, *(stream.window_s for stream in streams)])
         self._routes = RouteCache(self._find)
@@ -137,5 +141,7 @@ class RecordRouter:
         """Return the key of an id (in plain form) in a stream; empty if the id is not usable."""
         if not 0 < len(vehicle) <= self._max_id_chars:
             return b""
+        if self._folds:  # what levels of a topic are stays apart
+            vehicle = "/".join(map(vehicle_key, vehicle.split("/")))
         identity = f"{self._names[stream]}\0{vehicle}".encode("utf-8", "surrogatepass")
         return hashlib.blake2b(identity, key=self._secret, digest_size=KEY_BYTES).digest()
