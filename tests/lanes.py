@@ -13,6 +13,13 @@ def some(values: Iterable[Any], quick: Collection[Any]) -> list[Any]:
     return [each if each in quick else pytest.param(each, marks=pytest.mark.soak) for each in every]
 
 
+def some_rows(rows: Iterable[tuple[Any, ...]], quick: Collection[tuple[Any, ...]]) -> list[Any]:
+    """Return all rows, each the arguments of a case; those that are not `quick` are for soak."""
+    every = list(rows)
+    assert all(each in every for each in quick), "what is quick is one of them"
+    return [pytest.param(*row, marks=[pytest.mark.soak] * (row not in quick)) for row in every]
+
+
 def one_in(n: int, values: Iterable[Any]) -> list[Any]:
     """Return all values, of which `make test` tries the first and each n-th that follows."""
     every = list(values)

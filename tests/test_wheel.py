@@ -176,6 +176,7 @@ def test_the_commands_start(installed: Installed) -> None:
     assert schema == json.loads((ROOT / "docs" / "settings.schema.json").read_text())
 
 
+@pytest.mark.soak  # what it serves is in the wheel, and `tests/app/test_demo.py` runs a demo
 def test_the_demo_runs_and_serves_the_live_map(installed: Installed) -> None:
     options = ["--duration", "2", "--headless", "--devices", "50", "--network", "grid:10x10"]
     static = ROOT / "anonymizer" / "web" / "static"

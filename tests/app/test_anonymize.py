@@ -282,7 +282,7 @@ def test_weights_that_do_not_fit_are_refused(
 
 
 @pytest.mark.parametrize("method", ["hilbert", "mondrian"])
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 5), mixed=st.integers(0, 99))
 def test_the_order_of_the_table_changes_no_byte_of_the_release(
     method: str, seed: int, mixed: int
@@ -657,7 +657,7 @@ def test_kaca_tells_each_class_once_in_labels_that_cover_it_with_its_count_and_m
     assert made.report.settings.labels == KACA.labels
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 3), mixed=st.integers(0, 99))
 def test_the_order_of_the_table_changes_no_label_count_or_mean(seed: int, mixed: int) -> None:
     table = tolls(seed)

@@ -14,6 +14,7 @@ from anonymizer.cli.audit import app
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.settings import LimitSettings, Settings
+from tests.app.gateway.records import toml
 from tests.pipeline.records.made import FLEET, Sent, stream, traffic
 from tests.pipeline.records.support import Rig
 
@@ -138,20 +139,10 @@ def test_the_command_attacks_two_streams_and_exits_0_where_each_value_is_in_one(
     path = tmp_path / "all.jsonl"
     recorded(path, APART)
     config = tmp_path / "gateway.toml"
-    config.write_text(
-        "inputs = []\n" + "streams = [" + ",".join(map(_inline, (FLEET, APART))) + "]\n"
-    )
+    config.write_text("inputs = []\n" + "streams = [" + ",".join(map(toml, (FLEET, APART))) + "]\n")
     call = ["windows", str(path), str(path), "--stream", "fleet", "-c", str(config)]
     ran = CliRunner().invoke(app, [*call, "--with", "health", "--json", "-"])
     assert ran.exit_code == 0, ran.output
     assert '"releases together"' in ran.stdout
     refused = CliRunner().invoke(app, [*call, "--with", "fleet"])
     assert "stream: must be one of fleet, health" in str(refused.exception)
-
-
-def _inline(value: object) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {_inline(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_inline, value)) + "]"
-    return json.dumps(value)

@@ -131,7 +131,7 @@ def test_every_command_that_writes_a_file_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", some(COMMANDS, ["anonymizer cloak", "anonymizer anonymize", "simulator trace, parquet"])
+    "name", some(COMMANDS, ["anonymizer anonymize", "simulator trace, parquet"])
 )
 def test_a_command_that_is_stopped_or_finds_the_disk_full_leaves_no_part_of_a_file(
     name: str, tmp_path: Path

@@ -1,13 +1,16 @@
 """One Kafka for all tests that do not kill it; each names its topics by a prefix of its own."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from anonymizer.transport.local_brokers import LocalBroker, mosquitto
+from tests.brokers import broker, persistent_broker
 from tests.cluster.kafka import Kafka, running_kafka
+from tests.cluster.processes import Processes, processes
+
+__all__ = ["broker", "persistent_broker"]
 
 _KAFKA = {"kafka", "own_kafka"}
 _DAY_MS = "86400000"
@@ -38,11 +41,9 @@ def prefix() -> str:
 
 
 @pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
-    running = mosquitto(tmp_path)
-    await running.start()
-    yield running
-    await running.stop()
+def gateways(tmp_path: Path) -> Iterator[Processes]:
+    with processes(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """A small fleet's records on a cluster: its settings, what bridges send, and one process."""
 
-import json
 from collections import deque
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from time import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.cluster.positions.raw_batches import Raw, decode_out, encode_raw
@@ -16,6 +15,7 @@ from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings
+from tests.app.gateway.records import toml
 from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, deliveries, traffic
 from tests.pipeline.records.tolls import TOLL, exits
 
@@ -69,11 +69,6 @@ def config_of(folder: Path, *, kafka: str, prefix: str, port: int, broker: str =
         secret_file = "{secret}"
     """)
     return config
-
-
-def toml(value: Any) -> str:  # noqa: ANN401  anything of JSON
-    """Return a value as TOML, in one line. No text in it has a colon."""
-    return json.dumps(value).replace('": ', '" = ')
 
 
 def sent(n_vehicles: int, n_windows: int) -> list[Sent]:

@@ -28,8 +28,8 @@ from anonymizer.settings import load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.kafka_clients import client_options
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
+from tests.app.gateway.records import toml
 from tests.brokers import QuickBrokerSettings
-from tests.cluster.fleet import toml
 from tests.cluster.kafka import Kafka, free_ports
 from tests.cluster.processes import (
     DEADLINE_S,

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -18,16 +17,10 @@ from tests.cluster.gateways import (
     start,
 )
 from tests.cluster.kafka import Kafka
-from tests.cluster.processes import Processes, processes, wait_until
+from tests.cluster.processes import Processes, wait_until
 from tests.transport.registry import Registry, read
 
 K = 5
-
-
-@pytest.fixture
-def gateways(tmp_path: Path) -> Iterator[Processes]:
-    with processes(tmp_path) as running:
-        yield running
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import json
 import random
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,10 @@ from tests.app.gateway.records import (
     toml,
 )
 from tests.cluster.kafka import Kafka
-from tests.cluster.processes import Processes, processes, wait_until
+from tests.cluster.processes import Processes, wait_until
 from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, traffic
 
 N_VEHICLES = 60
-
-
-@pytest.fixture
-def gateways(tmp_path: Path) -> Iterator[Processes]:
-    with processes(tmp_path) as running:
-        yield running
 
 
 class Depot:

@@ -25,10 +25,11 @@ from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import Settings, load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.kafka_clients import client_options
-from anonymizer.transport.local_brokers import LocalBroker, mosquitto
+from anonymizer.transport.local_brokers import LocalBroker
 from tests.algorithms.positions.cloaks.driving import traffic
+from tests.app.gateway.records import toml
 from tests.brokers import QuickBrokerSettings
-from tests.cluster.fleet import START_S, sent, toml
+from tests.cluster.fleet import START_S, sent
 from tests.cluster.journals import POISON, Journals, Replay
 from tests.cluster.kafka import Kafka, free_ports, running_kafka
 from tests.cluster.processes import (
@@ -384,23 +385,14 @@ def check_promises(published: Sequence[Outgoing]) -> None:
     assert all(n_of[stream] for stream in K), n_of
 
 
-@pytest.fixture
-async def saving_broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
-    """A broker that saves sessions when it is stopped, and loses them when it is killed."""
-    running = mosquitto(tmp_path, persistence=True, stop_timeout_s=DEADLINE_S)
-    await running.start()
-    yield running
-    await running.stop()
-
-
 @pytest.mark.kafka
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("n_blows", [10, 50])
 async def test_blows_at_everything_lose_nothing_acknowledged_and_publish_nothing_twice(
-    saving_broker: LocalBroker, tmp_path: Path, n_blows: int
+    persistent_broker: LocalBroker, tmp_path: Path, n_blows: int
 ) -> None:
-    broker, rng = saving_broker, np.random.default_rng(n_blows)
+    broker, rng = persistent_broker, np.random.default_rng(n_blows)
     (tmp_path / "kafka").mkdir()
     with (
         running_kafka(tmp_path / "kafka") as kafka,

@@ -4,12 +4,10 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
-import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -20,7 +18,7 @@ from anonymizer.networks import load_network
 from tests.cluster.bsm import MESSAGE, bsm
 from tests.cluster.gateways import accounts
 from tests.cluster.kafka import Kafka
-from tests.cluster.processes import Processes, processes, wait_until
+from tests.cluster.processes import Processes, wait_until
 
 RECIPES = Path(__file__).parents[2] / "docs" / "recipes.md"
 REGIONS = "topic.CloakedPositions"
@@ -28,12 +26,6 @@ REGIONS = "topic.CloakedPositions"
 N_PARTS = 2
 N_DEVICES = 60
 N_ROUNDS = 12
-
-
-@pytest.fixture
-def gateways(tmp_path: Path) -> Iterator[Processes]:
-    with processes(tmp_path) as running:
-        yield running
 
 
 def read_all(address: str, topic: str) -> list[Any]:

@@ -4,7 +4,6 @@ import json
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,19 +17,13 @@ from anonymizer.codecs.coarse import short_id
 from tests.cluster.bsm import MESSAGE, bsm
 from tests.cluster.gateways import Bus, accounts, all_committed, start
 from tests.cluster.kafka import Kafka
-from tests.cluster.processes import Processes, processes, wait_until
+from tests.cluster.processes import Processes, wait_until
 
 DATA = Path(os.environ.get("ANONYMIZER_DATA", ""))
 TRACE = "traces/cabspotting_sf_2008-05-24_30.parquet"
 N = 1_000_000
 PER_ROUND = 5_000
 N_KILLS = 3
-
-
-@pytest.fixture
-def gateways(tmp_path: Path) -> Iterator[Processes]:
-    with processes(tmp_path) as running:
-        yield running
 
 
 class Taxis(Bus):

@@ -21,9 +21,9 @@ def by_key(changed: Iterable[tuple[str, Settings]]) -> dict[str, list[Settings]]
     return found
 
 
-def furthest(made: Sequence[Settings]) -> Sequence[Settings]:
-    """Return the first and the last of what one key was changed to: up and down, as a rule."""
-    return made[:: max(len(made) - 1, 1)]
+def up_or_down(made: Sequence[Settings], turn: int) -> Sequence[Settings]:
+    """Return the first or, every other turn, the last of what one key was changed to."""
+    return [made[-(turn % 2)]]
 
 
 def other_values(value: object, annotation: Any) -> Iterator[object]:  # noqa: ANN401  any type

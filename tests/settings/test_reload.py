@@ -1,6 +1,5 @@
 """A changed settings file is applied whole while the gateway runs, or not at all."""
 
-import json
 import pickle
 import tomllib
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from anonymizer.settings import Settings, load_settings
 from anonymizer.settings.base import Group
 from anonymizer.settings.example import settings_text
 from anonymizer.settings.reload import change, mark_of
+from tests.app.gateway.records import toml
 from tests.examples import many
 from tests.settings.test_json_schema import uncommented
 
@@ -237,12 +237,6 @@ def test_the_manual_lists_what_may_change_and_none_of_it_is_a_secret() -> None:
     assert listed == {".".join(path) for path in found}
     for name, key in found:
         assert isinstance(getattr(getattr(Settings(), name), key), int | float | str | tuple)
-
-
-def toml(value: Any) -> str:  # noqa: ANN401  any value of a file
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {toml(each)}" for key, each in value.items()) + "}"
-    return f"[{', '.join(map(toml, value))}]" if isinstance(value, list) else json.dumps(value)
 
 
 def everything_stated() -> str:

@@ -6,7 +6,6 @@ import sqlite3
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -17,19 +16,6 @@ from anonymizer.store import RecordStore, ReleaseReader
 from anonymizer.store.parts_log import tables_of_parts
 from anonymizer.store.sqlite_file import APPLICATION_ID
 from tests.store.kept import CAR, VAN, closed, part, recall, taken
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "records.sqlite"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[RecordStore]:
-    opened = RecordStore(path, keep_published_s=100)
-    recall(opened)
-    yield opened
-    opened.close()
 
 
 def on_disk(path: Path) -> bytes:

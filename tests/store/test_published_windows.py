@@ -4,7 +4,6 @@ import fcntl
 import json
 import sqlite3
 import stat
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -18,14 +17,6 @@ from tests.store.kept import closed, part, recall, taken
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "a b?.sqlite"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[RecordStore]:
-    opened = RecordStore(path, keep_published_s=100)
-    recall(opened)
-    yield opened
-    opened.close()
 
 
 def release(store: RecordStore, window: int, *payloads: bytes, at: float = 1000.0) -> None:

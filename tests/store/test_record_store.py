@@ -19,11 +19,6 @@ from tests.store.kept import CAR, VAN, closed, part, recall, taken
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "records.sqlite"
-
-
-@pytest.fixture
 def store(path: Path) -> Iterator[RecordStore]:
     opened = RecordStore(path, keep_published_s=100)
     yield opened

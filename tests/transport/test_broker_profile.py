@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -194,14 +194,6 @@ async def test_messages_flow_with_each_limit_of_a_broker(
     assert_said(said, lacks)
 
 
-@pytest.fixture
-async def real(tmp_path: Path) -> AsyncIterator[LocalBroker]:
-    started = mosquitto(tmp_path)
-    await started.start()
-    yield started
-    await started.stop()
-
-
 @pytest.mark.parametrize("version", ["5", "3.1.1"])
 @pytest.mark.parametrize(
     ("rules", "lacks"),
@@ -216,22 +208,22 @@ async def real(tmp_path: Path) -> AsyncIterator[LocalBroker]:
     ids=["aws", "will", "retained", "event-grid", "qos-0", "qos-0-and-retained"],
 )
 async def test_messages_flow_with_brokers_that_end_connections(
-    real: LocalBroker, rules: Sequence[Rule], lacks: Sequence[str], version: str
+    broker: LocalBroker, rules: Sequence[Rule], lacks: Sequence[str], version: str
 ) -> None:
-    async with asyncio.timeout(DEADLINE_S), managed(real.url, *rules) as (url, broken):
-        _, said = await flows(url, real.url, version=version)
+    async with asyncio.timeout(DEADLINE_S), managed(broker.url, *rules) as (url, broken):
+        _, said = await flows(url, broker.url, version=version)
     assert_said(said, lacks)
     assert len(broken) <= 8
 
 
 @pytest.mark.parametrize("version", ["5", "3.1.1"])
 async def test_a_filter_at_which_the_broker_ends_the_connection_is_named_and_others_flow(
-    real: LocalBroker, version: str
+    broker: LocalBroker, version: str
 ) -> None:
     rules: list[Rule] = [partial(at_most_8_filters, version5=version == "5"), forbidden(b"secret")]
     topics = [*(f"t/{i}" for i in range(10)), "secret/#", "in/#"]
-    async with asyncio.timeout(DEADLINE_S), managed(real.url, *rules) as (url, broken):
-        await flows(url, real.url, topics=topics, refused=["secret/#"], version=version)
+    async with asyncio.timeout(DEADLINE_S), managed(broker.url, *rules) as (url, broken):
+        await flows(url, broker.url, topics=topics, refused=["secret/#"], version=version)
     assert len(broken) == 3
 
 

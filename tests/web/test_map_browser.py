@@ -18,6 +18,7 @@ from anonymizer.networks import load_network
 from anonymizer.outputs.streets.street_hours import safe_hours, streets_of
 from anonymizer.transport.local_brokers import free_port
 from tests.end_to_end import ANONYMIZER, running, write_settings
+from tests.lanes import some
 from tests.web.browsing import Viewer, opened_browser, running_demo, take_picture
 
 N_DEVICES = 150
@@ -300,7 +301,7 @@ def test_the_difference_is_measured_while_one_looks(viewer: Viewer) -> None:
     assert re.fullmatch(r"0 of [1-9]\d*", seen["session"])
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", some(MODES, ["session"]))
 def test_a_click_on_a_region_tells_its_k_its_size_and_its_age(viewer: Viewer, mode: str) -> None:
     switch_to(viewer, mode)
     viewer.element("#pause").click()  # it must not move away under the pointer
@@ -584,6 +585,7 @@ def test_everything_can_be_done_from_the_keyboard(viewer: Viewer) -> None:
     viewer.until(lambda: viewer.text("#comparison tr.now th"), lambda name: name == NAMES[1])
 
 
+@pytest.mark.soak
 def test_the_picture_for_the_readme_is_small_enough_to_be_kept(
     viewer: Viewer, tmp_path: Path
 ) -> None:

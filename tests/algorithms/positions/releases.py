@@ -1,4 +1,4 @@
-"""Releases for tests: conversion between releases and groups of plain lists."""
+"""Releases for tests: conversion to and from groups of plain lists; devices at nodes."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -8,9 +8,18 @@ import numpy as np
 from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Cloaked, Release
 from tests.naive import Group
+
+
+def devices_at(network: RoadNetwork, nodes: Sequence[int]) -> DensityMap:
+    """Return the density map of devices 0, 1, ... at these nodes."""
+    density = DensityMap.empty(network)
+    slot = np.arange(len(nodes), dtype=np.int32)
+    density.advance(slot, np.zeros(len(nodes)), np.array(nodes, np.int32))
+    return density
 
 
 def release_of(groups: Sequence[Group]) -> Release:

@@ -11,17 +11,11 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from tests import naive
+from tests.algorithms.positions.releases import devices_at
 from tests.graphs import network_of, two_islands
+from tests.lanes import each_of_both, some
 
 RULE = DensityRule()
-
-
-def populated(network: RoadNetwork, nodes: list[int]) -> DensityMap:
-    """Return the density map of devices 0, 1, ... at these nodes."""
-    density = DensityMap.empty(network)
-    slot = np.arange(len(nodes), dtype=np.int32)
-    density.advance(slot, np.zeros(len(nodes)), np.array(nodes, np.int32))
-    return density
 
 
 def grow(
@@ -44,7 +38,7 @@ def unpacked(regions: Regions) -> list[list[int] | Outcome]:
 def assert_equal_to_the_twin_on_every_node(
     network: RoadNetwork, nodes: list[int], *, max_nodes: int
 ) -> None:
-    density = populated(network, nodes)
+    density = devices_at(network, nodes)
     graph = naive.graph_of(network)
     at: dict[int, set[int]] = {}
     for device, node in enumerate(nodes):
@@ -62,16 +56,17 @@ def assert_equal_to_the_twin_on_every_node(
 
 
 def test_the_worked_example_of_the_seed() -> None:
-    density = populated(load_network("grid:5x5"), [7, 2, 6, 6, 12, 8])
+    density = devices_at(load_network("grid:5x5"), [7, 2, 6, 6, 12, 8])
     assert density.n_near[7] == 6
     assert RULE.k_for(density.n_near[[7]]).tolist() == [5]
     [region] = grow(density, [7], [5])
     assert region == [7, 2, 6, 12]  # north, west, south; east was not needed
 
 
-@pytest.mark.parametrize("load", [0.05, 0.3, 1.0, 5.0], ids="{} devices a node".format)
-@pytest.mark.parametrize("source", ["grid:5x5", "grid:50x50"])
-def test_every_node_of_a_grid_gets_the_twin_s_region(source: str, load: float) -> None:
+@pytest.mark.parametrize(
+    ("load", "source"), each_of_both([0.05, 0.3, 1.0, 5.0], ["grid:50x50", "grid:5x5"])
+)
+def test_every_node_of_a_grid_gets_the_twin_s_region(load: float, source: str) -> None:
     network = load_network(source)
     rng = np.random.default_rng(7)
     for max_nodes in (5, 1000):
@@ -79,7 +74,7 @@ def test_every_node_of_a_grid_gets_the_twin_s_region(source: str, load: float) -
         assert_equal_to_the_twin_on_every_node(network, nodes, max_nodes=max_nodes)
 
 
-@pytest.mark.parametrize("load", [0.1, 1.0, 10.0], ids="{} devices a node".format)
+@pytest.mark.parametrize("load", some([0.1, 1.0, 10.0], [1.0]))
 def test_every_node_of_an_irregular_city_gets_the_twin_s_region(load: float) -> None:
     network = load_network("city:10000")
     rng = np.random.default_rng(8)
@@ -104,13 +99,13 @@ def test_any_graph_any_devices_any_roots_and_any_k_give_the_twin_s_regions(
     n_at = {v: nodes.count(v) for v in graph}
     population = naive.component_population(graph, n_at)
     root, k = [v for v, _ in requests], [k for _, k in requests]
-    assert grow(populated(network, nodes), root, k, max_nodes=max_nodes) == [
+    assert grow(devices_at(network, nodes), root, k, max_nodes=max_nodes) == [
         naive.bfs_region(graph, n_at, population, v, k, max_nodes=max_nodes) for v, k in requests
     ]
 
 
 def test_a_region_at_the_cap_is_returned_and_one_beyond_it_is_refused() -> None:
-    density = populated(load_network("grid:5x5"), [0, 24])
+    density = devices_at(load_network("grid:5x5"), [0, 24])
     [region] = grow(density, [0], [2])
     assert isinstance(region, list)
     assert len(region) == 25
@@ -119,7 +114,7 @@ def test_a_region_at_the_cap_is_returned_and_one_beyond_it_is_refused() -> None:
 
 
 def test_a_refused_region_does_not_disturb_the_others() -> None:
-    density = populated(load_network("grid:5x5"), [0, 0, 24])
+    density = devices_at(load_network("grid:5x5"), [0, 0, 24])
     assert grow(density, [12, 0, 24, 0], [3, 2, 4, 1], max_nodes=2) == [
         Outcome.SUPPRESSED__REGION_TOO_LARGE,
         [0],
@@ -129,7 +124,7 @@ def test_a_refused_region_does_not_disturb_the_others() -> None:
 
 
 def test_a_component_with_fewer_than_k_devices_has_no_region_even_if_others_have_more() -> None:
-    density = populated(two_islands(), [0, 1, 2, 3, 5])
+    density = devices_at(two_islands(), [0, 1, 2, 3, 5])
     assert grow(density, [5, 7, 0], [2, 2, 2]) == [
         Outcome.SUPPRESSED__TOO_FEW_DEVICES,
         Outcome.SUPPRESSED__TOO_FEW_DEVICES,
@@ -138,13 +133,13 @@ def test_a_component_with_fewer_than_k_devices_has_no_region_even_if_others_have
 
 
 def test_a_cap_beyond_the_network_costs_no_memory() -> None:
-    density = populated(two_islands(), [0, 1])
+    density = devices_at(two_islands(), [0, 1])
     assert grow(density, [0], [2], max_nodes=2**40) == [[0, 1]]
 
 
 def test_the_buffer_grows_for_many_large_regions() -> None:
     network = load_network("grid:20x20")
-    density = populated(network, [0, 399])
+    density = devices_at(network, [0, 399])
     regions = grow(density, list(range(400)), [2] * 400)
     assert all(isinstance(region, list) and {0, 399} <= set(region) for region in regions)
 

@@ -61,7 +61,7 @@ def naive_buckets(
     return class_of
 
 
-@given(records(max_n=80), st.integers(1, 5), st.integers(1, 3), st.integers(1, 3))
+@given(records(max_n=50), st.integers(1, 5), st.integers(1, 3), st.integers(1, 3))
 def test_the_classes_are_those_of_the_corrected_listing(
     table: Records,
     k: int,

@@ -11,16 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from anonymizer.transport.local_brokers import LocalBroker, free_port, mosquitto
+from anonymizer.transport.local_brokers import LocalBroker, free_port
 from tests.end_to_end import ANONYMIZER, DEADLINE_S, eventually, quick, running, write_settings
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
-    started = mosquitto(tmp_path)
-    await started.start()
-    yield started
-    await started.stop()
 
 
 @asynccontextmanager

@@ -45,6 +45,7 @@ from tests.cluster.records.cluster import (
     settings_for,
     summaries,
 )
+from tests.lanes import each_of_both
 from tests.pipeline.records.made import FAULTS, FLEET, LENGTH_S, REGIONS, TYPES, Sent, fleet
 from tests.pipeline.records.tolls import DAY_S, MIDNIGHT_S, TOLL, exits
 
@@ -399,8 +400,7 @@ def test_a_vehicle_on_the_brake_holds_windows_as_briefly_in_a_cluster_as_in_one_
     assert sorted(cluster.out) == sorted(made.payloads)
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-@pytest.mark.parametrize("n", [60, 200])
+@pytest.mark.parametrize(("kind", "n"), each_of_both(sorted(KINDS), [60, 200]))
 def test_a_stage_publishes_what_one_process_does(kind: str, n: int, folder: Path) -> None:
     made = world(kind, folder, n=n)
     cluster = cluster_of(made)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from anonymizer.pipeline.records.join import numbered
 from anonymizer.pipeline.records.own_records import own_records
+from tests.lanes import each_of_both
 from tests.pipeline.records.made import FAULTS, LENGTH_S, Sent
 from tests.pipeline.records.support import Rig
 from tests.pipeline.records.tolls import MIDNIGHT_S, SECTIONS, TOLL, exits
@@ -75,8 +76,7 @@ def published(name: str, sent: Sequence[Sent]) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("alike", [True, False])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "alike"), each_of_both(MODELS, [True, False]))
 def test_every_list_count_and_sum_has_one_record_of_each_vehicle(name: str, *, alike: bool) -> None:
     found = published(name, world(1, times=90, alike=alike))
     assert len({message["window"][0] for message in found}) == N_WINDOWS
@@ -102,8 +102,7 @@ def entropy(values: Sequence[object]) -> float:
     return -sum(c / n * math.log(c / n) for c in Counter(values).values())
 
 
-@pytest.mark.parametrize("alike", [True, False])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "alike"), each_of_both(MODELS, [True, False]))
 def test_who_reports_often_is_neither_found_nor_read_better_than_who_reports_once(
     name: str, *, alike: bool
 ) -> None:

@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.cloaks import AdkaCloak
-from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from tests import naive
 from tests.algorithms.positions.cloaks.driving import TWO
-from tests.algorithms.positions.releases import groups_of
+from tests.algorithms.positions.releases import devices_at, groups_of
 from tests.graphs import networks, two_islands
 
 RULE = DensityRule(steps=(2, 4), values=(4, 3, 2))
@@ -21,13 +20,6 @@ RULE = DensityRule(steps=(2, 4), values=(4, 3, 2))
 
 def adka_cloak(rule: DensityRule = TWO, *, max_nodes: int = 1000) -> AdkaCloak:
     return AdkaCloak(rule, max_nodes=max_nodes, rotate_s=300)
-
-
-def devices_at(network: RoadNetwork, nodes: list[int]) -> DensityMap:
-    density = DensityMap.empty(network)
-    slot = np.arange(len(nodes), dtype=np.int32)
-    density.advance(slot, np.zeros(len(nodes)), np.array(nodes, np.int32))
-    return density
 
 
 @given(networks(max_nodes=10), st.data(), st.integers(1, 10))

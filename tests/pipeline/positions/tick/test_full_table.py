@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.pipeline.ports import Delivery
-from tests.examples import many
+from tests.lanes import some
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery
 
 MOST = 40
@@ -57,9 +57,8 @@ def named(letter: str, n: int) -> dict[str, int]:
     return {f"{letter}{i}": (3 + 7 * i) % 24 for i in range(n)}
 
 
-@pytest.mark.parametrize("tables", MODES, ids=["adka", "snapshot", "session"])
+@pytest.mark.parametrize("tables", some(MODES, [SESSION]), ids=["adka", "snapshot", "session"])
 @given(st.lists(st.integers(0, 3 * MOST), min_size=1, max_size=8), st.integers(1, MOST // 2))
-@many(2)
 def test_newcomers_on_the_road_enter_at_once_however_many_ids_are_made_up_off_it(
     tables: dict[str, Any], floods: list[int], n_newcomers: int
 ) -> None:

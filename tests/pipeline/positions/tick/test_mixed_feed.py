@@ -74,7 +74,7 @@ ODD = st.lists(
 )
 
 
-@many(1)
+@many(0.5)
 @given(ticks=st.lists(st.tuples(CLEAN, ODD, st.randoms()), min_size=1, max_size=4))
 def test_what_is_published_of_clean_devices_does_not_depend_on_odd_payloads(
     ticks: list[tuple[list[tuple[str, int, Callable[[bytes], bytes]]], list[tuple[str, str, bytes]],

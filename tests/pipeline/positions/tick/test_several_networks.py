@@ -96,7 +96,7 @@ def test_a_phone_that_changes_its_network_is_grouped_there_when_its_group_has_en
 
     Then groups have to be formed there: each of four cells of so few devices does it once an epoch.
     """
-    late = range(0, epoch_s, 7)
+    late = range(0, epoch_s, 12)
     waited = [seconds_until_grouped_elsewhere(150 + each, epoch_s) for each in late]
     assert np.mean(waited) <= 0.9 * epoch_s
     assert max(waited) <= epoch_s + epoch_s / 4

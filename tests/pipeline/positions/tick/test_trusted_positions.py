@@ -11,6 +11,7 @@ import pytest
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import from_networkx
 from anonymizer.pipeline.ports import Delivery
+from tests.lanes import each_of_both
 from tests.pipeline.positions.support import NOW, Rig
 
 Payload: TypeAlias = Mapping[str, object]
@@ -224,8 +225,7 @@ REFUSED: dict[str, Callable[[float], Delivery]] = {
 }
 
 
-@pytest.mark.parametrize("reason", REFUSED)
-@pytest.mark.parametrize("mode", ["session", "snapshot", "adka"])
+@pytest.mark.parametrize(("mode", "reason"), each_of_both(["session", "snapshot", "adka"], REFUSED))
 def test_who_is_refused_looks_as_if_it_had_fallen_silent(mode: str, reason: str) -> None:
     """Also in when what is published: ticks are compared, until a jump is believed."""
 
