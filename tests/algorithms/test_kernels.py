@@ -15,12 +15,11 @@ from numba import config
 from numba.core.errors import NumbaError
 
 import anonymizer
+from anonymizer.algorithms.digit_sort import N_DIGITS, sort_by_digits
 from anonymizer.algorithms.kernels import (
-    N_DIGITS,
     copy_items,
     inner_kernel,
     kernel,
-    sort_by_digits,
     sort_in_place,
 )
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray

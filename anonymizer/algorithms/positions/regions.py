@@ -2,13 +2,12 @@
 
 import numpy as np
 
+from anonymizer.algorithms.digit_sort import N_DIGITS, sort_by_digits
 from anonymizer.algorithms.kernels import (
-    N_DIGITS,
     copy_items,
     inlined_kernel,
     inner_kernel,
     kernel,
-    sort_by_digits,
     sort_in_place,
 )
 from anonymizer.algorithms.positions.atoms import Levels
