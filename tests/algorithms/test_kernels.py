@@ -15,7 +15,13 @@ from numba import config
 from numba.core.errors import NumbaError
 
 import anonymizer
-from anonymizer.algorithms.kernels import copy_items, inner_kernel, kernel, sort_in_place
+from anonymizer.algorithms.digit_sort import N_DIGITS, sort_by_digits
+from anonymizer.algorithms.kernels import (
+    copy_items,
+    inner_kernel,
+    kernel,
+    sort_in_place,
+)
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.kernel_cache import KernelCache
 
@@ -161,6 +167,13 @@ def test_a_kernel_is_compiled_anew_when_what_it_imports_changes(
 def test_sorting_in_place_orders_short_and_long_arrays(items: list[int], kind: type) -> None:
     array: Int32Array | IntArray = np.array(items, kind)
     sort_in_place(array)
+    assert array.tolist() == sorted(items)
+
+
+@given(st.lists(st.integers(0, 9) | st.integers(0, 2**31 - 1), max_size=300))
+def test_sorting_by_digits_orders_small_and_large_numbers(items: list[int]) -> None:
+    array = np.array(items, np.int32)
+    sort_by_digits(array, np.empty(len(items), np.int32), np.empty(N_DIGITS, np.int64))
     assert array.tolist() == sorted(items)
 
 

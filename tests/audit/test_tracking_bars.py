@@ -10,9 +10,15 @@ from anonymizer.settings import Settings
 from experiments.where_experiment import FLEETS, Row, run_fleet, with_values
 
 MOST_TIMES_NONE = 2.0
-LEAST_VICTIMS = 80
-N_FLEETS = {"taxis:4": 3, "taxis:18": 3}
-"""Where two fleets have fewer than `LEAST_VICTIMS`: at night few taxis move, at 18 h it is 79."""
+N_FLEETS, N_TARGETS = 4, 30
+LEAST_VICTIMS = 480
+"""At each of four moments of as many fleets. Drawn from victims of 200 devices, moment by moment,
+with beliefs that are scaled to a worst figure of 1.8, 2.1 and 2.3: of 400 draws of 96 victims 78,
+38 and 17 % pass, of 320 91, 29 and 5 %, of 480 96, 23 and 2 %."""
+MORE_FLEETS = {"even:20": 6, "even:20:2000": 6}
+FEWER = {"taxis:4": (3, 12), "taxis:18": (3, 12)}
+"""Fleets and targets of each moment: there are few days, and at night few taxis move."""
+LEAST_TAXIS = 80
 MINUTES = (1, 3, 5)
 BEFORE = ("region.place_devices=1", "session.beat_s=0")
 """Regions of the smallest places, published whenever a member reports."""
@@ -20,9 +26,9 @@ DATA = Path(os.environ.get("ANONYMIZER_DATA", "."))
 
 
 def row(fleet: str, *values: str) -> Row:
-    n_fleets = N_FLEETS.get(fleet, 2)
+    n_fleets, n_targets = FEWER.get(fleet, (MORE_FLEETS.get(fleet, N_FLEETS), N_TARGETS))
     settings = with_values(Settings(), values)
-    return run_fleet(fleet, settings, data=DATA, n_fleets=n_fleets, n_targets=12)
+    return run_fleet(fleet, settings, data=DATA, n_fleets=n_fleets, n_targets=n_targets)
 
 
 def times(found: Row, name: str, minute: int) -> tuple[float, float]:
@@ -44,7 +50,7 @@ def test_a_session_at_most_doubles_the_belief_in_the_true_place(
     for minute in MINUTES:
         for name, figures in found.figures(minute).items():
             record_property(f"{name} {minute} min", [round(each, 3) for each in figures])
-    assert len(found.near["none"]) >= LEAST_VICTIMS
+    assert len(found.near["none"]) >= (LEAST_TAXIS if fleet in FEWER else LEAST_VICTIMS)
     for minute in MINUTES:
         for name in ("followed", "hindsight"):
             mean, tenth = times(found, name, minute)

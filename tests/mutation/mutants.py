@@ -183,8 +183,10 @@ MODULES = (
         "algorithms/positions/atoms.py",
         ("algorithms/positions/cloaks/test_session.py",),
         (
-            ("n_below - missing < least", "n_below < least"),
-            ("max(least - n_at_top, 0)", "0"),
+            ("n_below - missing < needed", "n_below < needed"),
+            ("max(needed - n_at_top, 0)", "0"),
+            ("top, needed, n_at_top = at, least[at]", "top, needed, n_at_top = at, least[0]"),
+            ("self.times >= _LARGE", "self.times > LEVELS[-1]"),
             ("raised_to[at] = top", "raised_to[at] = at"),
             ("here = n_at[place] - 1", "here = n_at[place]"),
             ("|= np.logical_not(few)", "= True"),

@@ -24,6 +24,9 @@ _FEW = 1.5
 """Devices are few if there are fewer than so many for each of the largest other atoms."""
 AREA_LEVEL = 3
 """Level whose atoms are areas: three times the smallest places, about 300 m in a city."""
+_LARGE = 16
+"""Size of large atoms, in multiples of the smallest: of those who drive two thirds are still in one
+after a minute."""
 _SMALLER = 0.95
 """Atoms that exceed a cap are cut anew so much smaller."""
 
@@ -114,6 +117,12 @@ class Levels(NamedTuple):
     def largest(self) -> int:
         """The highest level that is not for few devices alone."""
         return int(np.flatnonzero(~self.for_few)[-1])
+
+    @property
+    def are_large(self) -> BoolArray:
+        """Levels of atoms that who drives seldom leaves within a minute, shape (levels,)."""
+        large: BoolArray = self.times >= _LARGE
+        return large
 
     def are_few(self, n_devices: IntArray, n_largest: IntArray, *, k_extra: int) -> BoolArray:
         """Return where so few devices are published that the largest atoms give no company.
@@ -304,11 +313,11 @@ def lowest_shared_level(
 
 
 @kernel
-def shared_levels(level: IntArray, first_member_of: IntArray, least: int) -> IntArray:
+def shared_levels(level: IntArray, first_member_of: IntArray, least: IntArray) -> IntArray:
     """Return levels raised until enough members of a group have each of them, or all have one.
 
-    `level` is that of each member, `first_member_of` in compressed sparse rows; `least` members of
-    a group have the same level.
+    `level` is that of each member, `first_member_of` in compressed sparse rows; so many members of
+    a group as `least` says have the same level, shape (levels,), not falling.
 
     Notes
     -----
@@ -329,16 +338,16 @@ def shared_levels(level: IntArray, first_member_of: IntArray, least: int) -> Int
         n_raised[:] = 0
         for i in range(first, end):
             n_with[level[i]] += 1
-        top, n_at_top, n_below = -1, least, end - first
+        top, needed, n_at_top, n_below = -1, 0, 0, end - first
         for at in range(n_levels - 1, -1, -1):
-            n, missing = n_with[at], max(least - n_at_top, 0)
+            n, missing = n_with[at], max(needed - n_at_top, 0)
             # Those who would be left below are all raised if they are too few.
-            n_raised[at] = n if top >= 0 and n_below - missing < least else min(n, missing)
+            n_raised[at] = n if top >= 0 and n_below - missing < needed else min(n, missing)
             raised_to[at] = top
             n_at_top += n_raised[at]
             n_below -= n_raised[at]
             if n > n_raised[at]:
-                top, n_at_top = at, n - n_raised[at]
+                top, needed, n_at_top = at, least[at], n - n_raised[at]
                 n_below -= n_at_top
         for i in range(first, end):
             if n_raised[level[i]] > 0:

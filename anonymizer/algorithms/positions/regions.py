@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from anonymizer.algorithms.digit_sort import N_DIGITS, sort_by_digits
 from anonymizer.algorithms.kernels import (
     copy_items,
     inlined_kernel,
@@ -226,7 +227,8 @@ def _cover(
 ) -> tuple[IntArray, Int32Array]:
     n_groups, n_nodes = len(first_member_of) - 1, atom_at.shape[1]
     queue = np.empty(n_nodes, np.int32)
-    kept = np.empty(max_nodes, np.int32)
+    kept, spare = np.empty(max_nodes, np.int32), np.empty(max_nodes, np.int32)
+    ends = np.empty(N_DIGITS, np.int64)
     region = np.empty(max(1024, 8 * n_groups), np.int32)
     first = np.zeros(n_groups + 1, np.int64)
     room = np.empty(64, np.int32)
@@ -253,7 +255,7 @@ def _cover(
             larger = np.empty(2 * last, np.int32)
             copy_items(region, larger, 0, first[g])
             region = larger
-        sort_in_place(kept[:n])
+        sort_by_digits(kept[:n], spare, ends)
         copy_items(kept, region, first[g], n)
         first[g + 1] = last
     return first, region[: first[n_groups]].copy()

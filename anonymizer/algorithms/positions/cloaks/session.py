@@ -11,8 +11,8 @@ That hides who bears a pseudonym. Three rules hide where somebody is:
 
 - A member is published as a *place*, an atom of the network that several devices share: the
   smallest in which it has enough company when its group is formed, kept until the group ends. If
-  too few members have places of one size, theirs are made larger. Where many devices stand still,
-  half as many more must share a place.
+  too few members have places of one size, theirs are made larger; of a large size that takes half
+  as many more. Where many devices stand still, half as many more must share a place.
 - A group publishes on a beat of its own, whether its members report or not, and those of large
   places more rarely, above all where many devices stand still. Groups that are formed together
   take turns.
@@ -672,9 +672,18 @@ class SessionCloak:
         """Return levels that enough members of each group share, shape (members,)."""
         shared, of_member = level.copy(), np.repeat(stands, np.diff(first_member_of))
         for each in np.unique(stands).tolist():
-            chosen, least = of_member == each, self._needed(stands=each).place_devices
+            chosen, least = of_member == each, self._alike(stands=each)
             shared[chosen] = shared_levels(level, first_member_of, least)[chosen]
         return shared
+
+    def _alike(self, *, stands: bool) -> IntArray:
+        """Return how many members of a group share a size of places at least, shape (levels,).
+
+        Who is still in its place when its group ends has one of that size again, so large places
+        would tell it from its companions for minutes.
+        """
+        usual, more = (self._needed(stands=each).place_devices for each in (stands, True))
+        return np.where(self._levels.are_large, more, usual)
 
     def _few(self, published: Int32Array) -> BoolArray:
         """Return on which of several networks few devices are published, shape (networks,)."""

@@ -579,12 +579,12 @@ def test_few_devices_on_one_network_make_no_place_wider_on_another() -> None:
     assert {told[d] for d in range(FEW, 3 * FEW)} == {2}
 
 
-def naive_shared(levels: list[int], least: int) -> list[int]:
+def naive_shared(levels: list[int], least: list[int]) -> list[int]:
     """Return the levels of one group, from high to low, in blocks of at least so many."""
     left, shared = sorted(levels, reverse=True), list[int]()
     while left:
-        n = max(left.count(left[0]), least)
-        n = len(left) if len(left) - n < least else n
+        n = max(left.count(left[0]), least[left[0]])
+        n = len(left) if len(left) - n < least[left[0]] else n
         shared += [left[0]] * n
         del left[:n]
     return shared
@@ -592,14 +592,15 @@ def naive_shared(levels: list[int], least: int) -> list[int]:
 
 @many(3)
 @given(
-    st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=12), max_size=4), st.integers(1, 5)
+    st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=12), max_size=4),
+    st.lists(st.integers(1, 5), min_size=6, max_size=6).map(sorted),
 )
 def test_levels_are_raised_until_enough_members_of_a_group_have_each(
-    groups: list[list[int]], least: int
+    groups: list[list[int]], least: list[int]
 ) -> None:
     first = starts_of(np.array([len(group) for group in groups], np.int64))
     level = np.array([level for group in groups for level in group], np.int64)
-    shared = shared_levels(level, first, least)
+    shared = shared_levels(level, first, np.array(least))
     assert (shared >= level).all()
     for g, group in enumerate(groups):
         found = shared[first[g] : first[g + 1]].tolist()
@@ -814,6 +815,26 @@ def test_where_many_stand_a_place_needs_half_as_many_devices_more(
         drive.tick({**where, **away}, now=1000.0 + now)
     levels = np.unique(cloak._levels.times[cloak._groups.level])
     assert levels.tolist() == [times]
+
+
+@pytest.mark.parametrize(("size", "alike"), [(12.0, 2), (36.0, 4)])
+def test_half_as_many_members_more_share_the_size_of_a_large_place(size: float, alike: int) -> None:
+    # Three at one node when groups are formed, and one far away; all are known to move.
+    where = {0: 0, 1: 0, 2: 0, 3: 143}
+    cloak = session_cloak(
+        WIDE,
+        rule=DensityRule(steps=(), values=(4,)),
+        pace=Pace(ttl_s=900, epoch_s=200),
+        beat_s=10,
+        company=Company(place_devices=2),
+        sizes=(1, size),
+    )
+    drive = Drive(WIDE, cloak, ttl_s=900)
+    for now in range(202):
+        away = {d: (v + 7 * now) % 144 for d, v in where.items() if now < 150}
+        drive.tick({**where, **away}, now=1000.0 + now)
+    sizes = cloak._levels.times[cloak._groups.level].tolist()
+    assert (sizes.count(size), sizes.count(1.0)) == (alike, 4 - alike)
 
 
 def test_in_the_first_minute_nobody_is_known_to_move() -> None:
