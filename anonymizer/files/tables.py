@@ -54,6 +54,9 @@ _NEVER_WITHIN = ("^", "~", "full-width commas", "full-width semicolons", "contro
 _FORMULA = r"^'*[=+\-@\t\r]"
 """What a spreadsheet runs, and what would be taken for it once it is escaped."""
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_ALSO_TEXT = cs.categorical() | cs.enum()
+_ROWS_AT_ONCE = 100_000
+"""Of a csv that is written."""
 _ESCAPED = r"^'('*[=+\-@\t\r])"
 
 
@@ -175,15 +178,26 @@ def write_table(file: BinaryIO, frame: pl.DataFrame, form: str, *, formulas: boo
         file.write(whole.getbuffer())
         return
     if not formulas:
-        frame = frame.with_columns(_escaped(name) for name in frame.select(cs.string()).columns)
         frame = frame.rename(lambda name: f"'{name}" if re.match(_FORMULA, name) else name)
-    frame = frame.with_columns(cs.temporal().dt.to_string("iso:strict"))  # polars has no durations
     if form == ".csv":
-        frame.write_csv(file)
+        _write_csv(file, frame, formulas=formulas)
     else:
         # No name and no time in the header, so that equal tables give equal files.
         with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
-            packed.write(frame.write_csv().encode())
+            _write_csv(cast(BinaryIO, packed), frame, formulas=formulas)
+
+
+def _write_csv(file: BinaryIO, frame: pl.DataFrame, *, formulas: bool) -> None:
+    """Write rows as text, some at a time: all of them take several times the memory of the file."""
+    for at in range(0, max(len(frame), 1), _ROWS_AT_ONCE):
+        part = frame.slice(at, _ROWS_AT_ONCE).with_columns(_ALSO_TEXT.cast(pl.String))
+        part = part.with_columns(
+            cs.temporal().dt.to_string("iso:strict")
+        )  # polars has no durations
+        if not formulas:
+            is_text = frame.select(cs.string() | _ALSO_TEXT).columns
+            part = part.with_columns(_escaped(name) for name in is_text)
+        part.write_csv(file, include_header=at == 0)
 
 
 def _escaped(name: str) -> pl.Expr:

@@ -37,6 +37,16 @@ def test_what_is_written_is_read_back_and_equal_tables_are_equal_bytes(
     assert "30" not in repr(table)
 
 
+@pytest.mark.parametrize("form", [".csv", ".csv.gz"])
+@pytest.mark.parametrize("n", [0, 1, 100_000, 200_001])
+def test_a_table_is_written_as_one_piece_however_many_rows_it_has(form: str, n: int) -> None:
+    rows = ROWS[[at % 2 for at in range(n)]].with_columns(n=pl.int_range(pl.len()) / 7)
+    file = io.BytesIO()
+    write_table(file, rows, form)
+    written = gzip.decompress(file.getvalue()) if form == ".csv.gz" else file.getvalue()
+    assert written == rows.write_csv().encode()
+
+
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
@@ -186,11 +196,13 @@ PLAIN = ["-3", "+4.5", "-1e-9", "a=1", "'quoted'", "", "[1-2]", "{a|-b}"]
 
 
 @pytest.mark.parametrize("form", [".csv", ".csv.gz", ".parquet"])
+@pytest.mark.parametrize("kind", [pl.String, pl.Categorical, pl.Enum(RUN + PLAIN)])
 def test_no_spreadsheet_runs_a_cell_and_it_is_read_back_as_it_was(
-    tmp_path: Path, form: str
+    tmp_path: Path, form: str, kind: pl.DataType
 ) -> None:
     path = tmp_path / f"out{form}"
-    frame = pl.DataFrame({"a": RUN + PLAIN, "n": range(len(RUN + PLAIN))})
+    text = pl.DataFrame({"a": RUN + PLAIN, "n": range(len(RUN + PLAIN))})
+    frame = text.cast({"a": kind})
     with path.open("wb") as file:
         write_table(file, frame, form)
     if form == ".parquet":

@@ -65,7 +65,9 @@ def write_release(anonymized: Anonymized, places: ReleasePaths) -> None:
 
         parts[places.page] = FileToWrite(_text(lambda: page(report, publication)))
     form = ending(places.out)
-    release = partial(write_table, frame=publication.frame, form=form, formulas=places.formulas)
+    # Readers of parquet expect text; a csv becomes text as it is written.
+    frame = publication.as_text() if form == ".parquet" else publication.frame
+    release = partial(write_table, frame=frame, form=form, formulas=places.formulas)
     parts[places.out] = FileToWrite(release)
     write_whole(parts)
 
