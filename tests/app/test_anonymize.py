@@ -29,7 +29,8 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.files.coded_table import Declared, code_table
-from anonymizer.files.tables import TextTable, write_table
+from anonymizer.files.table_writing import write_table
+from anonymizer.files.tables import TextTable
 
 JOBS = (("a", "low", "*"), ("b", "low", "*"), ("c", "high", "*"), ("d", "high", "*"))
 DECLARED = Declared(

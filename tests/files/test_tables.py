@@ -12,7 +12,8 @@ import pytest
 
 from anonymizer.client.trip_files import read_trips
 from anonymizer.errors import InputError
-from anonymizer.files.tables import TextTable, read_table, without_escapes, write_table
+from anonymizer.files.table_writing import write_table
+from anonymizer.files.tables import TextTable, read_table, without_escapes
 from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 

@@ -8,7 +8,8 @@ from typing import BinaryIO
 
 from anonymizer.app.anonymize.table_anonymization import Anonymized
 from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
-from anonymizer.files.tables import KNOWN_ENDINGS, ending, write_table
+from anonymizer.files.table_writing import write_table
+from anonymizer.files.tables import KNOWN_ENDINGS, ending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
