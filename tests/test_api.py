@@ -179,6 +179,7 @@ def test_a_table_comes_out_as_the_kind_of_frame_that_went_in(tmp_path: Path) -> 
         assert as_polars(made.frame).equals(of_polars.frame)
         assert as_polars(made.auditor_map).equals(of_polars.auditor_map)
     assert of_polars.frame.columns == ["class_id", "age", "zip", "job", "ill"]
+    assert of_polars.frame.dtypes == [pl.Int64, *[pl.String] * 4]
     assert of_polars.report.k >= 3
 
 

@@ -4,33 +4,37 @@ It calls what `anonymizer anonymize` calls, with the same defaults.
 """
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Unpack
+
+import polars as pl
 
 from anonymizer.api.keywords import TableKeywords, takes_keywords
 from anonymizer.app.anonymize import table_anonymization
 from anonymizer.app.anonymize.plan import declared_of, make_plan
 from anonymizer.app.table_options import TableOptions
 from anonymizer.files.coded_table import Declared
-from anonymizer.files.frame_kinds import DataFrame, FilePath, as_table, in_kind_of
+from anonymizer.files.frame_kinds import DataFrame, FilePath, as_table, kind_of
 
 if TYPE_CHECKING:
     from anonymizer.app.anonymize.release_report import AnonymizeReport
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AnonymizedTable:
-    """An anonymized table.
+    """An anonymized table."""
 
-    Attributes
-    ----------
-    frame
-        The release, sorted by `class_id`.
-    """
+    def __init__(
+        self,
+        made: table_anonymization.Anonymized,
+        in_kind: Callable[[pl.DataFrame], DataFrame],
+    ) -> None:
+        self._made, self._in_kind = made, in_kind
 
-    frame: DataFrame
-    _made: table_anonymization.Anonymized
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The release, sorted by `class_id`; until it is first asked for, its labels take less."""
+        return self._in_kind(self._made.publication.as_text())
 
     @property
     def auditor_map(self) -> DataFrame:
@@ -38,7 +42,7 @@ class AnonymizedTable:
 
         Both from 0, missing where the row was suppressed. For the auditor alone.
         """
-        return in_kind_of(self.frame, self._made.publication.row_map())
+        return self._in_kind(self._made.publication.row_map())
 
     @property
     def report(self) -> "AnonymizeReport":
@@ -159,10 +163,7 @@ def anonymize(
             f" for a smaller k than {asked.k}, for fewer quasi-identifiers, or raise max_share",
             stacklevel=3,  # past `takes_keywords`
         )
-    return AnonymizedTable(
-        in_kind_of(table, made.publication.frame),
-        made,
-    )
+    return AnonymizedTable(made, kind_of(table))
 
 
 def columns_of(declared: Declared, measures: Sequence[str]) -> list[str]:

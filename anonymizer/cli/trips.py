@@ -50,7 +50,8 @@ def trips(
     from anonymizer.algorithms.positions.trip_classes import n_cells_of
     from anonymizer.app.trip_table import OnNetwork, trip_table
     from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
-    from anonymizer.files.tables import ending, write_table
+    from anonymizer.files.table_writing import write_table
+    from anonymizer.files.tables import ending
     from anonymizer.networks import load_network
     from anonymizer.settings import zones_of
 

@@ -6,7 +6,7 @@ conversion does not.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -78,8 +78,15 @@ def as_polars(frame: DataFrame, columns: Iterable[str] | None = None, *, name: s
 
 def in_kind_of(given: object, frame: pl.DataFrame) -> DataFrame:
     """Return a frame as the kind of data frame that was given; polars where it was a path."""
-    if not _is_pandas(given):
-        return frame
+    return kind_of(given)(frame)
+
+
+def kind_of(given: object) -> Callable[[pl.DataFrame], DataFrame]:
+    """Return what makes a frame one of the kind that was given, which it does not hold on to."""
+    return _as_pandas if _is_pandas(given) else lambda frame: frame
+
+
+def _as_pandas(frame: pl.DataFrame) -> DataFrame:
     pandas = sys.modules["pandas"]
     columns = {column.name: _pandas_column(column) for column in frame}
     return pandas.DataFrame(columns, index=pandas.RangeIndex(len(frame)))

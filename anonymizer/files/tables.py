@@ -1,4 +1,4 @@
-"""Tables of records, read from and written to csv and parquet."""
+"""Tables of records, read from csv and parquet."""
 
 import csv
 import gzip
@@ -51,9 +51,6 @@ _UNREAD_SEPARATORS = {
 }
 _NEVER_WITHIN = ("^", "~", "full-width commas", "full-width semicolons", "control signs")
 """Of these, no name of a column has any."""
-_FORMULA = r"^'*[=+\-@\t\r]"
-"""What a spreadsheet runs, and what would be taken for it once it is escaped."""
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _ESCAPED = r"^'('*[=+\-@\t\r])"
 
 
@@ -163,37 +160,8 @@ def reading(
         raise InputError(f"{path}: {why}") from None
 
 
-def write_table(file: BinaryIO, frame: pl.DataFrame, form: str, *, formulas: bool = False) -> None:
-    """Write a table in the format of an ending; equal tables give equal bytes.
-
-    Unless `formulas` is set, a cell or name of a csv that a spreadsheet runs (`=HYPERLINK(...)`)
-    begins with an apostrophe, which `without_escapes` takes away. Numbers are written as they are.
-    """
-    if form == ".parquet":
-        whole = BytesIO()  # polars tells of a full disk in other words than the system
-        frame.write_parquet(whole)
-        file.write(whole.getbuffer())
-        return
-    if not formulas:
-        frame = frame.with_columns(_escaped(name) for name in frame.select(cs.string()).columns)
-        frame = frame.rename(lambda name: f"'{name}" if re.match(_FORMULA, name) else name)
-    frame = frame.with_columns(cs.temporal().dt.to_string("iso:strict"))  # polars has no durations
-    if form == ".csv":
-        frame.write_csv(file)
-    else:
-        # No name and no time in the header, so that equal tables give equal files.
-        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
-            packed.write(frame.write_csv().encode())
-
-
-def _escaped(name: str) -> pl.Expr:
-    cell = pl.col(name)
-    runs = cell.str.contains(_FORMULA) & ~cell.str.contains(_NUMBER)
-    return pl.when(runs).then("'" + cell).otherwise(cell).alias(name)
-
-
 def without_escapes(table: TextTable) -> TextTable:
-    """Return a csv that `write_table` has written, with its cells as they were."""
+    """Return a csv that `table_writing` has written, with its cells as they were."""
     if _form(table.path) == ".parquet":
         return table
     frame = table.frame.with_columns(cs.string().str.replace(_ESCAPED, "$1"))

@@ -8,7 +8,7 @@ kept columns; `m0`, ..., the measures. Formed records also have `class`, `border
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -305,7 +305,7 @@ def published(
     for frame, class_of in classes:
         coded = job.coded(frame)
         found = publish(coded, class_of, job.former.cost, job.labelling)
-        rows = _with_statistics(found, coded, frame, job) if job.has_labels else found.frame
+        rows = _with_statistics(found, coded, frame, job) if job.has_labels else found.as_text()
         yield from _batches(rows.with_columns(pl.col(CLASS_COLUMN) + number))
         number += int(class_of[-1]) + 1
 
@@ -321,7 +321,8 @@ def _with_statistics(
     names = job.plan.measures
     values = [frame[f"m{j}"].to_numpy() for j in range(len(names))]
     measures = np.column_stack([np.zeros((len(frame), 0)), *values])
-    return with_summaries(found, coded, measures, names, k=job.plan.promise.k)[0]
+    rows, _ = with_summaries(found, coded, measures, names, k=job.plan.promise.k)
+    return replace(found, frame=rows).as_text()
 
 
 def _whole_classes(batches: Iterable[Any], job: Job) -> Iterator[tuple[pl.DataFrame, Int32Array]]:

@@ -29,7 +29,8 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.files.coded_table import Declared, code_table
-from anonymizer.files.tables import TextTable, write_table
+from anonymizer.files.table_writing import write_table
+from anonymizer.files.tables import TextTable
 
 JOBS = (("a", "low", "*"), ("b", "low", "*"), ("c", "high", "*"), ("d", "high", "*"))
 DECLARED = Declared(
@@ -514,7 +515,10 @@ def test_the_files_are_written_together_and_say_the_same(tmp_path: Path) -> None
         auditor_map=tmp_path / "map.csv",
     )
     write_release(made, places)
-    assert pl.read_parquet(places.out).equals(made.publication.frame)
+    assert pl.read_parquet(places.out).equals(made.publication.as_text())
+    as_csv = replace(places, out=tmp_path / "out.csv")
+    write_release(made, as_csv)
+    assert as_csv.out.read_text() == made.publication.as_text().write_csv()
     told = json.loads((tmp_path / "report.json").read_text())
     assert (told["n"], told["k"]) == (80, made.report.k)
     assert told["asked"]["t"] is None

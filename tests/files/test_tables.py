@@ -12,7 +12,8 @@ import pytest
 
 from anonymizer.client.trip_files import read_trips
 from anonymizer.errors import InputError
-from anonymizer.files.tables import TextTable, read_table, without_escapes, write_table
+from anonymizer.files.table_writing import write_table
+from anonymizer.files.tables import TextTable, read_table, without_escapes
 from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 
@@ -35,6 +36,16 @@ def test_what_is_written_is_read_back_and_equal_tables_are_equal_bytes(
     assert table.frame.select("age", "work").rows() == ROWS.select("age", "work").rows()
     assert read_table(path, ["work", "age"]).frame.columns == ["work", "age"]
     assert "30" not in repr(table)
+
+
+@pytest.mark.parametrize("form", [".csv", ".csv.gz"])
+@pytest.mark.parametrize("n", [0, 1, 100_000, 200_001])
+def test_a_table_is_written_as_one_piece_however_many_rows_it_has(form: str, n: int) -> None:
+    rows = ROWS[[at % 2 for at in range(n)]].with_columns(n=pl.int_range(pl.len()) / 7)
+    file = io.BytesIO()
+    write_table(file, rows, form)
+    written = gzip.decompress(file.getvalue()) if form == ".csv.gz" else file.getvalue()
+    assert written == rows.write_csv().encode()
 
 
 @pytest.mark.parametrize(
@@ -186,11 +197,13 @@ PLAIN = ["-3", "+4.5", "-1e-9", "a=1", "'quoted'", "", "[1-2]", "{a|-b}"]
 
 
 @pytest.mark.parametrize("form", [".csv", ".csv.gz", ".parquet"])
+@pytest.mark.parametrize("kind", [pl.String, pl.Categorical, pl.Enum(RUN + PLAIN)])
 def test_no_spreadsheet_runs_a_cell_and_it_is_read_back_as_it_was(
-    tmp_path: Path, form: str
+    tmp_path: Path, form: str, kind: pl.DataType
 ) -> None:
     path = tmp_path / f"out{form}"
-    frame = pl.DataFrame({"a": RUN + PLAIN, "n": range(len(RUN + PLAIN))})
+    text = pl.DataFrame({"a": RUN + PLAIN, "n": range(len(RUN + PLAIN))})
+    frame = text.cast({"a": kind})
     with path.open("wb") as file:
         write_table(file, frame, form)
     if form == ".parquet":

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from anonymizer.algorithms.cells.tree import Grown
-from anonymizer.algorithms.kaca.features import means, nearest
+from anonymizer.algorithms.kaca.features import Points, means, nearest
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.criteria import class_keeps
 from anonymizer.algorithms.records.problem import Problem
@@ -59,10 +59,10 @@ def _joined(
     most_near: int,
 ) -> Unions:
     """Return the classes with some of the nearest joined to each group that may so have a class."""
-    there = class_of != SUPPRESSED
-    seen = grown.features.of(np.flatnonzero(there)).astype(np.float64)
-    mean = means(seen, class_of[there])
-    places = np.array([grown.features.of(group).mean(axis=0) for group in groups], np.float64)
+    seen = grown.features
+    points = Points(seen.code, seen.column, seen.start, seen.value.astype(np.float64))
+    mean = means(points, class_of)
+    places = np.array([seen.of(group).mean(axis=0) for group in groups], np.float64)
     _, near = nearest(mean, places, min(most_near, len(mean)))
     of = classes_of(class_of)
     members = [of[c] for c in range(len(of))]

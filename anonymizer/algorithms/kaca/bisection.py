@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from anonymizer.algorithms.kaca.features import Points, coordinate
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.criteria import class_keeps
 from anonymizer.algorithms.records.problem import ProblemArrays
@@ -19,7 +20,7 @@ _DEEP = 2
 
 @kernel
 def halve(
-    feature: FloatArray,
+    points: Points,
     by_size: bool,  # noqa: FBT001  numba knows no keyword-only parameters
     problem: ProblemArrays,
     k: int,
@@ -28,8 +29,8 @@ def halve(
 
     Parameters
     ----------
-    feature
-        Features of each record, shape (n, features).
+    points
+        Features of each record.
     by_size
         Whether any k records keep the promise.
     problem, k
@@ -51,7 +52,7 @@ def halve(
     same: a part of it may meet a limit on shares. Equal records stay together.
     O(features n log^2 n), plus checking the criteria of both halves unless `by_size`.
     """
-    n = len(feature)
+    n = len(points.code)
     member = np.arange(n)
     first_of = np.zeros(n // k + 2, np.int64)
     n_classes = 0
@@ -63,9 +64,9 @@ def halve(
         if hi - lo >= 2 * k:
             own = member[lo:hi].copy()
             free = by_size or not part_keeps(problem, k, own)
-            for axis in np.argsort(-_variances(feature, own)):
-                order = own[np.argsort(feature[own, axis], kind="mergesort")]
-                cut = _cut(feature[order, axis], k, depth > deep)
+            for axis in np.argsort(-_variances(points, own)):
+                order = own[np.argsort(_along(points, axis, own), kind="mergesort")]
+                cut = _cut(_along(points, axis, order), k, depth > deep)
                 if cut == 0:
                     break
                 if free or both_keep(problem, k, order, cut):
@@ -116,12 +117,21 @@ def has_persons(person: Int32Array, k: int, member: IntArray) -> bool:
 
 
 @kernel
-def _variances(feature: FloatArray, member: IntArray) -> FloatArray:
-    n_features, origin = feature.shape[1], member[0]
+def _along(points: Points, axis: int, member: IntArray) -> FloatArray:
+    """Return the feature `axis` of each member."""
+    value = np.empty(len(member))
+    for at in range(len(member)):
+        value[at] = coordinate(points, member[at], axis)
+    return value
+
+
+@kernel
+def _variances(points: Points, member: IntArray) -> FloatArray:
+    n_features, origin = len(points.start), member[0]
     total, squares = np.zeros(n_features), np.zeros(n_features)
     for i in member:  # record by record, as they lie in memory
         for f in range(n_features):
-            off = feature[i, f] - feature[origin, f]
+            off = coordinate(points, i, f) - coordinate(points, origin, f)
             total[f] += off
             squares[f] += off * off
     return squares - total * total / len(member)

@@ -2,23 +2,23 @@
 
 import numpy as np
 
-from anonymizer.algorithms.kaca.features import means, nearest
+from anonymizer.algorithms.kaca.features import Points, means, nearest
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.criteria import class_keeps
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 
 _TRIES = 8
 
 
-def merge(problem: Problem, feature: FloatArray, class_of: Int32Array) -> Int32Array:
+def merge(problem: Problem, points: Points, class_of: Int32Array) -> Int32Array:
     """Return classes that all keep the promise.
 
     Parameters
     ----------
-    feature
-        Features of each record, shape (n, features).
+    points
+        Features of each record.
     class_of
         Classes from 0 up without a gap, `SUPPRESSED` where left out, shape (n,).
 
@@ -39,10 +39,10 @@ def merge(problem: Problem, feature: FloatArray, class_of: Int32Array) -> Int32A
         if kept.all():
             return out
         if kept.any():
-            return without_gaps(_joined(problem, feature, out, kept))
+            return without_gaps(_joined(problem, points, out, kept))
         if len(kept) == 1:
             return np.full(len(out), SUPPRESSED, np.int32)
-        out = _paired(feature, out)
+        out = _paired(points, out)
 
 
 def join_alike(problem: Problem, codes: Int32Array, class_of: Int32Array) -> Int32Array:
@@ -75,11 +75,9 @@ def join_alike(problem: Problem, codes: Int32Array, class_of: Int32Array) -> Int
     return without_gaps(_mapped(class_of, to))
 
 
-def _joined(
-    problem: Problem, feature: FloatArray, class_of: Int32Array, kept: BoolArray
-) -> Int32Array:
+def _joined(problem: Problem, points: Points, class_of: Int32Array, kept: BoolArray) -> Int32Array:
     """Join each class that breaks the promise to one that keeps it, or suppress it."""
-    mean = means(feature, class_of)
+    mean = means(points, class_of)
     large, small = np.flatnonzero(kept), np.flatnonzero(~kept)
     _, near = nearest(mean[large], mean[small], _TRIES)
     to = np.arange(len(kept), dtype=np.int32)
@@ -96,9 +94,9 @@ def _joined(
     return _mapped(class_of, to)
 
 
-def _paired(feature: FloatArray, class_of: Int32Array) -> Int32Array:
+def _paired(points: Points, class_of: Int32Array) -> Int32Array:
     """Join classes in pairs, the nearest first; at least one pair is joined."""
-    mean = means(feature, class_of)
+    mean = means(points, class_of)
     distance, near = nearest(mean, mean, 2)
     itself = near[:, 0] == np.arange(len(mean))
     other, far = np.where(itself, near.T[::-1], near.T)[0], distance[:, 1]

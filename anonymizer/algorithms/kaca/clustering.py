@@ -13,8 +13,9 @@ import numpy as np
 
 from anonymizer.algorithms.kaca.bisection import halve
 from anonymizer.algorithms.kaca.class_merging import join_alike, merge
-from anonymizer.algorithms.kaca.features import Feature, features
+from anonymizer.algorithms.kaca.features import Feature, Points, features
 from anonymizer.algorithms.kaca.local_improvement import improve
+from anonymizer.algorithms.records.classes import by_class
 from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.algorithms.records.task import Task
 from anonymizer.domain.arrays import FloatArray, Int32Array
@@ -78,11 +79,11 @@ def kaca(
     if not records.n:
         return np.zeros(0, np.int32)
     problem = make_problem(records, schema, promise) if problem is None else problem
-    feature = features(records, schema, how)
+    points = features(records, schema, how)
     if method is Method.KMEANS:
-        clusters = kmeans(feature, promise.k, seed=seed, n_init=n_init)
-        return merge(_binding(problem), feature, clusters)
-    return _fast(problem, feature)
+        clusters = kmeans(points.of(), promise.k, seed=seed, n_init=n_init)
+        return merge(_binding(problem), points, clusters)
+    return _fast(problem, points)
 
 
 def kmeans(feature: FloatArray, k: int, *, seed: int = 42, n_init: int = 1) -> Int32Array:
@@ -112,21 +113,22 @@ def kmeans(feature: FloatArray, k: int, *, seed: int = 42, n_init: int = 1) -> I
     return np.unique(label, return_inverse=True)[1].astype(np.int32)
 
 
-def _fast(problem: Problem, feature: FloatArray) -> Int32Array:
-    """Return the classes of the fast method; `feature` is sorted in place."""
+def _fast(problem: Problem, points: Points) -> Int32Array:
+    """Return the classes of the fast method."""
     p = _binding(problem)
     by_size = not len(p.rule) and not len(p.person)
-    member, first_of = halve(feature, by_size, p.arrays, p.k)
+    member, first_of = halve(points, by_size, p.arrays, p.k)
     class_of = np.empty(p.n, np.int32)
     class_of[member] = np.repeat(np.arange(len(first_of) - 1, dtype=np.int32), np.diff(first_of))
-    kept = merge(p, feature, class_of)
+    del member
+    kept = merge(p, points, class_of)
     # Members of near classes lie together in memory: among millions, each is waited for otherwise.
-    order = np.argsort(kept, kind="stable")
-    for column in feature.T:
-        column[:] = column[order]
+    order = by_class(kept)
     near = replace(p, cells=p.cells[order], person=p.person[order] if len(p.person) else p.person)
     better = np.empty_like(kept)
-    better[order] = improve(near, feature, kept[order], by_size=by_size, may_grow=_may_grow(p))
+    better[order] = improve(
+        near, points.ordered(order), kept[order], by_size=by_size, may_grow=_may_grow(p)
+    )
     return join_alike(p, problem.cells[:, : problem.n_qis], better)
 
 

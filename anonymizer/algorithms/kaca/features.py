@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 
+from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Records, Schema
 
@@ -58,8 +60,43 @@ class Feature:
     period: float = 1440.0
 
 
-def features(records: Records, schema: Schema, how: Sequence[Feature] = ()) -> FloatArray:
-    """Return the features of each record, shape (n, features), C order.
+class Points(NamedTuple):
+    """Records as points, looked up by code: their coordinates would take several times as much.
+
+    Coordinate f of record i is `place[start[f] + code[i, column[f]]]`.
+
+    Attributes
+    ----------
+    code
+        Of each record in each quasi-identifier, shape (n, qis).
+    column, start
+        Quasi-identifier of each coordinate, and where its places begin, shape (features,).
+    place
+        Places of all coordinates by code.
+    """
+
+    code: Int32Array
+    column: IntArray
+    start: IntArray
+    place: FloatArray
+
+    def of(self, records: IntArray | slice = slice(None)) -> FloatArray:
+        """Return the coordinates of some records, all if none are named, shape (n, features)."""
+        return np.take(self.place, self.start + self.code[records][:, self.column])
+
+    def ordered(self, order: IntArray) -> "Points":
+        """Return the points in another order."""
+        return self._replace(code=self.code[order])
+
+
+@inner_kernel
+def coordinate(points: Points, i: int, f: int) -> float:
+    """Return a coordinate of a record."""
+    return float(points.place[points.start[f] + points.code[i, points.column[f]]])
+
+
+def features(records: Records, schema: Schema, how: Sequence[Feature] = ()) -> Points:
+    """Return the features of each record.
 
     Parameters
     ----------
@@ -74,43 +111,52 @@ def features(records: Records, schema: Schema, how: Sequence[Feature] = ()) -> F
     Notes
     -----
     In the source, the number of a section (up to 10^10) is next to the hour (up to 24), so that
-    the time of day has no effect. Here every quasi-identifier spans 1. O(n features).
+    the time of day has no effect. Here every quasi-identifier spans 1. O(codes).
     """
     each = tuple(how) or (Feature(),) * len(schema.qis)
     if len(each) != len(schema.qis):
         raise ValueError("one feature for each quasi-identifier")
     places = [_places(qi, feature) for qi, feature in zip(schema.qis, each, strict=True)]
-    out, at = np.empty((records.n, sum(place.shape[1] for place in places))), 0
-    for j, place in enumerate(places):
-        for column in place.T:
-            out[:, at] = column[records.qi[:, j]]
-            at += 1
-    return out
+    n_axes = [place.shape[1] for place in places]
+    sizes = np.repeat([len(place) for place in places], n_axes).astype(np.int64)
+    return Points(
+        np.ascontiguousarray(records.qi),
+        np.repeat(np.arange(len(places)), n_axes),
+        np.cumsum(sizes) - sizes,
+        np.concatenate([np.zeros(0), *(place.T.ravel() for place in places)]),
+    )
 
 
-def sum_of_squares(feature: FloatArray, class_of: Int32Array) -> float:
+def sum_of_squares(points: Points, class_of: Int32Array) -> float:
     """Return the sum of squared distances of the records to the mean of their class.
 
     Suppressed records do not count; no class is empty. O(n features).
     """
-    mean, total = means(feature, class_of), 0.0
-    for at in range(0, len(feature), _AT_ONCE):
-        label, point = class_of[at : at + _AT_ONCE], feature[at : at + _AT_ONCE]
+    mean, total = means(points, class_of), 0.0
+    for at in range(0, len(class_of), _AT_ONCE):
+        label, point = class_of[at : at + _AT_ONCE], points.of(slice(at, at + _AT_ONCE))
         chosen = label >= 0
         total += float(((point[chosen] - mean[label[chosen]]) ** 2).sum())
     return total
 
 
-def means(feature: FloatArray, class_of: Int32Array) -> FloatArray:
+def means(points: Points, class_of: Int32Array) -> FloatArray:
     """Return the mean of each class, shape (classes, features); suppressed records do not count."""
-    chosen = class_of >= 0
-    if not chosen.all():
-        feature, class_of = feature[chosen], class_of[chosen]
-    size = np.bincount(class_of)
-    mean = np.empty((len(size), feature.shape[1]))
-    for f, column in enumerate(feature.T):
-        mean[:, f] = np.bincount(class_of, weights=column) / size
+    size = np.bincount(class_of[class_of >= 0])
+    total = np.zeros((len(size), len(points.start)))
+    _add_up(points, class_of, total)
+    mean: FloatArray = total / size[:, None]
     return mean
+
+
+@kernel
+def _add_up(points: Points, class_of: Int32Array, total: FloatArray) -> None:
+    """Add the coordinates of each record to those of its class."""
+    for i in range(len(class_of)):
+        c = class_of[i]
+        if c >= 0:
+            for f in range(total.shape[1]):
+                total[c, f] += coordinate(points, i, f)
 
 
 def nearest(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.kaca.bisection import both_keep
-from anonymizer.algorithms.kaca.features import means, nearest, sum_of_squares
+from anonymizer.algorithms.kaca.features import Points, coordinate, means, nearest, sum_of_squares
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
@@ -74,7 +74,7 @@ class _Room(NamedTuple):
 
 @kernel
 def recut(
-    feature: FloatArray,
+    points: Points,
     by_size: bool,  # noqa: FBT001  numba knows no keyword-only parameters
     problem: ProblemArrays,
     k: int,
@@ -87,8 +87,8 @@ def recut(
 
     Parameters
     ----------
-    feature
-        Features of each record, shape (n, features).
+    points
+        Features of each record.
     by_size
         Whether any k records keep the promise.
     problem, k
@@ -114,7 +114,7 @@ def recut(
     unchanged. O(n near features^2), plus checking the criteria unless `by_size`.
     """
     first, size = lists.first, lists.size
-    n, n_features = feature.shape
+    n, n_features = len(points.code), len(points.start)
     most = min(_MOST * k, n)
     pool = np.empty(most, np.int64)
     room = _Room(
@@ -137,7 +137,7 @@ def recut(
                 continue
             if size[a] + (size[b] if b != a else 0) > most:
                 continue
-            m = _gather(a, lists, feature, pool, local, 0)
+            m = _gather(a, lists, points, pool, local, 0)
             if b == a:
                 if m < 2 * k or n_classes == len(first):
                     continue
@@ -145,7 +145,7 @@ def recut(
             elif b < a and _among(near[b], a):
                 continue
             else:
-                m = _gather(b, lists, feature, pool, local, m)
+                m = _gather(b, lists, points, pool, local, m)
             cut, gain = _best_cut(m, size[a], by_size, problem, k, pool, room)
             if cut > 0:
                 saved += gain
@@ -284,15 +284,15 @@ def _order(m: int, key: FloatArray, order: IntArray) -> None:
 
 @inner_kernel
 def _gather(
-    c: int, lists: Linked, feature: FloatArray, pool: IntArray, local: FloatArray, m: int
+    c: int, lists: Linked, points: Points, pool: IntArray, local: FloatArray, m: int
 ) -> int:
     """Add a class to the pool of m, features relative to the pool's first; return the new m."""
     first, after = lists.first, lists.after
     i = first[c]
     while i >= 0:
         pool[m] = i
-        for f in range(feature.shape[1]):
-            local[m, f] = feature[i, f] - feature[pool[0], f]
+        for f in range(local.shape[1]):
+            local[m, f] = coordinate(points, i, f) - coordinate(points, pool[0], f)
         m += 1
         i = after[i]
     return m
@@ -317,7 +317,7 @@ def _among(some: IntArray, one: int) -> bool:
 
 @kernel
 def dissolve(
-    feature: FloatArray,
+    points: Points,
     class_of: Int32Array,
     first_of: IntArray,
     member: IntArray,
@@ -328,8 +328,8 @@ def dissolve(
 
     Parameters
     ----------
-    feature
-        Features of each record, shape (n, features).
+    points
+        Features of each record.
     class_of
         Changed in place, shape (n,).
     first_of, member
@@ -356,17 +356,20 @@ def dissolve(
     fixed = np.zeros(n_classes, np.bool_)
     gone = np.zeros(n_classes, np.bool_)
     to = np.empty(len(member), np.int32)
+    own = np.empty(len(points.start))
     saved = 0.0
     for a in range(n_classes):
         if fixed[a]:
             continue
         now, then = 0.0, 0.0
         for at in range(first_of[a], first_of[a + 1]):
-            now += _squared(feature[member[at]], mean[a])
+            for f in range(len(own)):
+                own[f] = coordinate(points, member[at], f)
+            now += _squared(own, mean[a])
             nearest = np.inf
             for b in near[a]:
                 if b != a and not gone[b]:
-                    distance = _squared(feature[member[at]], mean[b])
+                    distance = _squared(own, mean[b])
                     if distance < nearest:
                         nearest, to[at] = distance, b
             then += nearest
@@ -395,7 +398,7 @@ _ENOUGH = 0.02
 
 def improve(
     problem: Problem,
-    feature: FloatArray,
+    points: Points,
     class_of: Int32Array,
     *,
     by_size: bool,
@@ -405,8 +408,8 @@ def improve(
 
     Parameters
     ----------
-    feature
-        Features of each record, shape (n, features).
+    points
+        Features of each record.
     class_of
         Classes from 0 up without a gap that keep the promise; `SUPPRESSED` stays.
     by_size
@@ -424,19 +427,19 @@ def improve(
     out = class_of.copy()
     published = out != SUPPRESSED
     to_examine = np.ones(len(out), bool)  # records of classes that the last round changed
-    total = sum_of_squares(feature, out)
+    total = sum_of_squares(points, out)
     for _ in range(_ROUNDS):
-        mean = means(feature, out)
+        mean = means(points, out)
         _, near = nearest(mean, mean, _NEAR + 1, within=_WITHIN)
         before, classes = out.copy(), classes_of(out)
         saved = 0.0
         if may_grow:
-            saved = dissolve(feature, out, classes.first_of, classes.member, mean, near)
+            saved = dissolve(points, out, classes.first_of, classes.member, mean, near)
         room = max(len(classes), len(out) // p.k + 1)
         active = np.zeros(room, bool)
         active[out[published & (to_examine | (out != before))]] = True
         _, cut = recut(
-            feature, by_size, p.arrays, p.k, linked(out, room), len(classes), near, active
+            points, by_size, p.arrays, p.k, linked(out, room), len(classes), near, active
         )
         to_examine = published & active[out]
         out = without_gaps(out)

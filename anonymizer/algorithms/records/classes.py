@@ -38,10 +38,21 @@ def classes_of(class_of: Int32Array) -> Classes:
 
     Classes keep their numbers, which must be 0 and up without a gap. O(n).
     """
-    order = np.argsort(class_of, kind="stable")
-    n_suppressed = int((class_of == SUPPRESSED).sum())
-    member = order[n_suppressed:].astype(np.int64)
+    member = by_class(class_of)[int((class_of == SUPPRESSED).sum()) :]
     return Classes(starts_of(np.bincount(class_of[member])), member)
+
+
+def by_class(class_of: Int32Array) -> IntArray:
+    """Return the records in the order of their classes, suppressed ones first, and as they rise.
+
+    numpy sorts 16 bits by their digits, and more by comparing, which takes three times as long.
+    """
+    above = class_of - np.int32(SUPPRESSED)
+    order: IntArray = np.argsort(above.astype(np.uint16), kind="stable")
+    if above.max(initial=0) >= 1 << 16:
+        high = (above >> 16).astype(np.uint16)
+        order = order[np.argsort(high[order], kind="stable")]
+    return order
 
 
 def without_gaps(class_of: Int32Array) -> Int32Array:

@@ -159,8 +159,7 @@ def _features(qi: Int32Array, former: Former) -> FeatureArray:
         return qi.astype(np.float32)
     if former.model.formed is MadeOf.CELLS:
         return coded_features(qi, former.schema.qis).of()
-    found: FeatureArray = features(_records(qi), former.schema, former.features).astype(np.float32)
-    return found
+    return features(_records(qi), former.schema, former.features).of().astype(np.float32)
 
 
 def _records(qi: Int32Array) -> Records:

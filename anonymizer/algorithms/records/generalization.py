@@ -154,9 +154,8 @@ class Generalized:
             _, some, number = np.unique(key, return_index=True, return_inverse=True)
             return some.tolist(), number.tolist()
         if qi.size <= _BITS:
-            bits = np.int64(1) << self.code.astype(np.int64)
-            joint = np.bitwise_or.reduceat(bits, self.first_of[:-1])[j::q]
-            _, some, number = np.unique(joint, return_index=True, return_inverse=True)
+            sets = _sets(self.first_of, self.code, j, q)
+            _, some, number = np.unique(sets, return_index=True, return_inverse=True)
             return some.tolist(), number.tolist()
         at: dict[bytes, int] = {}
         found: list[int] = []
@@ -222,6 +221,17 @@ def _present(
             code[start:n].sort()
             first[part + 1] = n
     return first, code[:n].copy()
+
+
+@kernel
+def _sets(first_of: IntArray, code: Int32Array, j: int, n_qis: int) -> IntArray:
+    """Return the codes of QI j in each class as bits of one number."""
+    sets = np.zeros((len(first_of) - 1) // n_qis, np.int64)
+    for c in range(len(sets)):
+        at = c * n_qis + j
+        for i in range(first_of[at], first_of[at + 1]):
+            sets[c] |= np.int64(1) << np.int64(code[i])
+    return sets
 
 
 def _real(qi: Attribute, codes: Int32Array) -> tuple[Int32Array, bool]:

@@ -28,6 +28,7 @@ from anonymizer.algorithms.records.leaving import Scratch, blank_scratch
 from anonymizer.algorithms.records.moves import admit, make_moves
 from anonymizer.algorithms.records.neighbors import Neighbors, neighbors_of
 from anonymizer.algorithms.records.optimal_cuts import split
+from anonymizer.algorithms.records.ordering import numbered
 from anonymizer.algorithms.records.partition import (
     Orders,
     Partition,
@@ -304,7 +305,9 @@ def _only(problem: Problem, member: IntArray) -> Problem:
     for c, one in enumerate(problem.rule):
         kept = np.arange(one["size"])
         if not problem.plain[c]:
-            kept, part.cells[:, c] = np.unique(part.cells[:, c], return_inverse=True)
+            number = numbered(part.cells[:, c, None])
+            kept = np.empty(int(number.max(initial=-1)) + 1, np.int64)
+            kept[number], part.cells[:, c] = part.cells[:, c].copy(), number
         rule[c]["size"] = len(kept)
         codes.append(one["first_position"] + kept)
     rule["first_position"] = starts_of(rule["size"])[:-1]

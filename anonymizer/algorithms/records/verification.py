@@ -88,8 +88,8 @@ def verify_classes(
     kept = np.flatnonzero(class_of >= 0)
     if not len(kept):
         return ()
-    number, dense = np.unique(class_of[kept], return_inverse=True)
-    of, person = dense.astype(np.int64), records.person[kept]
+    number, of = _numbered(class_of[kept])
+    person = records.person[kept]
     is_repeated = np.bincount(person)[person] > 1
     more_than_one = number[np.bincount(of, is_repeated) > 0]
     found = [Violation(int(c), ONE_EACH) for c in more_than_one]
@@ -226,12 +226,17 @@ def short_classes(class_of: Int32Array, person: Int32Array, k: int) -> IntArray:
     class_of, person
         Class and person of each record, the class below 0 where it has none, shape (n,).
     """
-    order = np.lexsort((person, class_of))
-    c, who = class_of[order], person[order]
-    new = np.ones(len(c), bool)
-    new[1:] = (c[1:] != c[:-1]) | (who[1:] != who[:-1])
-    found, n_persons = np.unique(c[new], return_counts=True)
-    return found[(n_persons < k) & (found >= 0)].astype(np.int64)
+    c, who = class_of[class_of >= 0], person[class_of >= 0]
+    if not len(c):
+        return np.zeros(0, np.int64)
+    if (np.bincount(who) > 1).any():
+        order = np.lexsort((who, c))
+        c, who = c[order], who[order]
+        new = np.ones(len(c), bool)
+        new[1:] = (c[1:] != c[:-1]) | (who[1:] != who[:-1])
+        c = c[new]
+    found, n_persons = _times_of(c)
+    return found[n_persons < k].astype(np.int64)
 
 
 def _refuse_nonsense(
@@ -279,13 +284,23 @@ def held_by(
     return HeldValues(c, v, n, n_persons, attribute, usual)
 
 
-def _times_of(cell: IntArray) -> tuple[IntArray, IntArray]:
+def _times_of(cell: Int32Array | IntArray) -> tuple[IntArray, IntArray]:
     """Return the distinct numbers, rising, and how often each occurs; a table beats sorting."""
     if int(cell.max()) >= _CELLS_EACH * len(cell):
         return np.unique(cell, return_counts=True)
     times = np.bincount(cell)
     there = np.flatnonzero(times)
     return there, times[there]
+
+
+def _numbered(class_of: Int32Array) -> tuple[IntArray, IntArray]:
+    """Return the class numbers that occur, rising, and the place of each record's among them."""
+    number, _ = _times_of(class_of)
+    if int(number[-1]) >= _CELLS_EACH * len(class_of):
+        return number, np.searchsorted(number, class_of)
+    place = np.zeros(int(number[-1]) + 1, np.int64)
+    place[number] = np.arange(len(number))
+    return number, place[class_of]
 
 
 def _columns(

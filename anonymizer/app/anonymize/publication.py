@@ -26,15 +26,23 @@ class Publication:
     class_of
         Class number of each record in the release.
     frame
-        The rows, sorted by class.
+        The rows, sorted by class; labels as categories, which take a tenth of the memory of text.
     out_row
         Row of the release of each row of the table, negative where suppressed; for the auditor
         alone.
+    labelled
+        Names of the columns of labels.
     """
 
     class_of: Int32Array
     frame: pl.DataFrame
     out_row: Int32Array
+    labelled: tuple[str, ...] = ()
+
+    def as_text(self) -> pl.DataFrame:
+        """Return the rows with text as labels: 16 bytes and more for each."""
+        labels = [name for name in self.labelled if name in self.frame.columns]
+        return self.frame.with_columns(pl.col(labels).cast(pl.String))
 
     def row_map(self) -> pl.DataFrame:
         """Return the row of the release of each row of the table, null where suppressed."""
@@ -72,10 +80,10 @@ def publish(
     former = class_of[order]  # the labels are in the order of the former numbers
     columns = [pl.Series(CLASS_COLUMN, number_of[order].astype(np.int64))]
     for j, qi in enumerate(coded.schema.qis):
-        columns.append(
-            pl.Series(qi.name, labelling.texts(general, j), dtype=pl.String).gather(former)
-        )
+        label = pl.Series(qi.name, labelling.texts(general, j), dtype=pl.String)
+        columns.append(label.cast(pl.Enum(label.unique(maintain_order=True))).gather(former))
     columns += [column.gather(order) for column in coded.open]
     out_row = np.full(coded.n_rows, SUPPRESSED, np.int32)
     out_row[coded.row[order]] = np.arange(len(order))
-    return Publication(number_of, pl.DataFrame(columns), out_row)
+    labelled = tuple(qi.name for qi in coded.schema.qis)
+    return Publication(number_of, pl.DataFrame(columns), out_row, labelled)

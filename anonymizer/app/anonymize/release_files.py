@@ -8,7 +8,8 @@ from typing import BinaryIO
 
 from anonymizer.app.anonymize.table_anonymization import Anonymized
 from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
-from anonymizer.files.tables import KNOWN_ENDINGS, ending, write_table
+from anonymizer.files.table_writing import write_table
+from anonymizer.files.tables import KNOWN_ENDINGS, ending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,9 @@ def write_release(anonymized: Anonymized, places: ReleasePaths) -> None:
 
         parts[places.page] = FileToWrite(_text(lambda: page(report, publication)))
     form = ending(places.out)
-    release = partial(write_table, frame=publication.frame, form=form, formulas=places.formulas)
+    # Readers of parquet expect text; a csv becomes text as it is written.
+    frame = publication.as_text() if form == ".parquet" else publication.frame
+    release = partial(write_table, frame=frame, form=form, formulas=places.formulas)
     parts[places.out] = FileToWrite(release)
     write_whole(parts)
 

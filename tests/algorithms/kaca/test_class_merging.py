@@ -27,7 +27,7 @@ def test_what_is_below_k_joins_the_nearest_that_is_not(
     class_of = drawn_classes(data, records.n)
     feature = features(records, TOLL, HOW)
     assume(any(len(own) >= k for own in naive.members(class_of.tolist()).values()))
-    expected = naive.merged(feature.tolist(), class_of.tolist(), k)
+    expected = naive.merged(feature.of().tolist(), class_of.tolist(), k)
     assume(expected)
     found = merge(make_problem(records, TOLL, Promise(k=k)), feature, class_of)
     assert {frozenset(own) for own in naive.members(found.tolist()).values()} == expected[0]

@@ -81,7 +81,7 @@ def test_exits_that_do_not_differ_are_told_as_one_class() -> None:
 
 @given(exits())
 def test_k_means_asks_for_no_more_clusters_than_there_are_points(records: Records) -> None:
-    feature = features(records, TOLL, HOW)
+    feature = features(records, TOLL, HOW).of()
     label = kmeans(feature, 1)
     assert len(set(label.tolist())) <= len(np.unique(feature, axis=0))
 

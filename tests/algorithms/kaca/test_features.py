@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from anonymizer.algorithms.kaca.features import Feature, Scale, features, sum_of_squares
+from anonymizer.algorithms.kaca.features import Feature, Points, Scale, features, sum_of_squares
 from anonymizer.algorithms.records.attributes import categories
 from anonymizer.domain.records import Attribute, Records, Schema
 from tests.algorithms.kaca import naive
@@ -12,12 +12,12 @@ def one(qi: Attribute, how: Feature, *codes: int) -> np.ndarray:
     table = np.array([codes], np.int32).T
     empty = np.zeros((len(codes), 0), np.int32)
     records = Records(table, empty, np.arange(len(codes), dtype=np.int32))
-    return features(records, Schema((qi,), (), ((0,),)), [how])
+    return features(records, Schema((qi,), (), ((0,),)), [how]).of()
 
 
 def test_a_section_is_its_full_number_and_a_time_its_minutes_both_over_their_span() -> None:
     lo, hi = 10530010, 7611530010
-    found = features(toll([1, 3, 2], [0, 720, 1439]), TOLL, HOW)
+    found = features(toll([1, 3, 2], [0, 720, 1439]), TOLL, HOW).of()
     assert found[:, 0].tolist() == pytest.approx([(5615530120 - lo) / (hi - lo), 0, 1])
     assert found[:, 1].tolist() == pytest.approx([0, 720 / 1439, 1])
 
@@ -72,7 +72,9 @@ def test_a_scale_that_does_not_suit_is_refused(how: tuple[Feature, ...]) -> None
 
 
 def test_the_sum_of_squares_is_over_what_is_published() -> None:
-    feature = np.array([[0.0, 1], [2, 1], [9, 9], [4, 4], [4, 5]])
+    of_code = np.array([[0.0, 1], [2, 1], [9, 9], [4, 4], [4, 5]])
+    codes = np.repeat(np.arange(5, dtype=np.int32)[:, None], 2, axis=1)
+    feature = Points(codes, np.arange(2), np.array([0, 5]), of_code.T.ravel())
     class_of = np.array([0, 0, -1, 1, 1], np.int32)
     plain = naive.squares([(0, 1), (2, 1)]) + naive.squares([(4, 4), (4, 5)])
     assert sum_of_squares(feature, class_of) == pytest.approx(plain)

@@ -64,7 +64,7 @@ def test_two_classes_that_are_left_are_cut_as_well_as_any_axis_allows(
     found = improve(problem, feature, class_of, by_size=True, may_grow=True)
     groups = list(naive.members(found.tolist()).values())
     if len(groups) == 2 and min(map(len, groups)) >= k:
-        best = _best_cut(feature.tolist(), groups[0] + groups[1], k)
+        best = _best_cut(feature.of().tolist(), groups[0] + groups[1], k)
         # Rounds end when one saves less than a fiftieth.
         assert sum_of_squares(feature, found) <= best * 1.021 + 1e-9
 

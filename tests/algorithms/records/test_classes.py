@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
+from anonymizer.algorithms.records.classes import SUPPRESSED, by_class, without_gaps
 from anonymizer.algorithms.records.ordering import canonical
 
 TABLES = st.lists(st.tuples(st.integers(-1, 4), st.integers(0, 2), st.integers(0, 2)), max_size=20)
@@ -45,6 +45,14 @@ def test_classes_are_numbered_in_the_order_of_their_sorted_records(
         for c in range(int(found.max(initial=-1)) + 1)
     ]
     assert contents == sorted(contents)
+
+
+@given(st.lists(st.integers(-1, 6) | st.integers(-1, 2**31 - 2), max_size=12))
+def test_records_are_in_the_order_of_their_classes_however_many_there_are(
+    numbers: list[int],
+) -> None:
+    found = by_class(np.array(numbers, np.int32)).tolist()
+    assert found == sorted(range(len(numbers)), key=numbers.__getitem__)
 
 
 @given(st.lists(st.integers(-1, 6) | st.integers(-1, 10**6), max_size=12))

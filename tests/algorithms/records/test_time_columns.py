@@ -21,7 +21,8 @@ from anonymizer.algorithms.records.time_columns import (
 from anonymizer.algorithms.records.time_text import TimeText
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared, code_table
-from anonymizer.files.tables import TextTable, write_table
+from anonymizer.files.table_writing import write_table
+from anonymizer.files.tables import TextTable
 
 HOUR = 3600
 

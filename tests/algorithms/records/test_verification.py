@@ -51,6 +51,17 @@ def test_exactly_the_classes_that_break_a_part_are_named_with_it(
             assert ((c, part) in named) == (not keeps), part
 
 
+@given(partitions(), promises(), st.sampled_from([1, 3, 10**6]))
+def test_what_is_found_does_not_depend_on_how_far_apart_the_numbers_of_classes_are(
+    made: tuple[Records, Int32Array], promise: Promise, step: int
+) -> None:
+    table, class_of = made
+    apart = np.where(class_of < 0, class_of, class_of * step).astype(np.int32)
+    found = verify_classes(table, SCHEMA, promise, class_of)
+    expected = [replace(each, class_number=each.class_number * step) for each in found]
+    assert [*verify_classes(table, SCHEMA, promise, apart)] == expected
+
+
 GOOD = Records(
     qi=np.array([[0, 0, 0], [1, 1, 1], [2, 2, 2], [3, 3, 0]] * 2, np.int32),
     sensitive=np.array([[0], [1], [2], [0]] * 2, np.int32),
