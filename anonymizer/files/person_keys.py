@@ -2,7 +2,8 @@
 
 Blanks, signs and brackets are left out, unless they are of a number or an IP address: `1.5`, `-5`
 and `1.1.1.11` stay apart from `15`, `5` and `1.1.11.1`, while `1,000` is `1000`. Identifiers that
-differ in these alone (`1-23`, `12-3`) are one person: that can only lower k.
+differ in these alone (`1-23`, `12-3`) are one person: that can only lower k. So are letters that
+look alike, umlauts in two letters where the same has them in one, and `identifier_writings`.
 """
 
 import re
@@ -14,8 +15,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from anonymizer.domain.arrays import BoolArray
-from anonymizer.domain.plain_forms import bare_form, plain_form
 from anonymizer.files.coded_columns import TEXT, is_missing
+from anonymizer.files.identifier_writings import (
+    letters_of,
+    one_writing,
+    spelled_out,
+    with_one_writing,
+)
 from anonymizer.files.meanings import Fold
 
 SEPARATORS = "blanks and signs"
@@ -34,12 +40,15 @@ _HALF = 0.5
 _NOT_ASCII = "[^ -~]"
 _MAY_BE_A_NUMBER = rf"^[{_AROUND}]*[-+.,0-9]+[{_AROUND}]*$"
 _FIRST = 100
-_SIGN = "[^0-9A-Za-z]"
+_SIGN = "[^0-9A-Za-z]|^0[xX]"
+_UMLAUT = "(?i)[\u00e4\u00f6\u00fc\u00f8\u00e5\u00e6]"
 
 
 def person_key(text: str) -> str:
     """Return the key of one identifier in bare form, whose case is folded if it matters not."""
-    cell = text.strip(_AROUND)
+    cell = one_writing(text.strip(_AROUND))
+    if not cell.isascii():
+        cell = letters_of(cell)
     if re.search(_NUMBER, cell):
         key = cell.replace(",", "" if re.search(_GROUPED, cell) else ".").removeprefix("+")
         key = re.sub(_NO_DECIMALS, r"\1", re.sub(_DECIMALS, r"\1", key))
@@ -60,6 +69,8 @@ def with_person_keys(
     if ids.dtype not in TEXT or not cells.str.contains(_SIGN).any():
         return ids, ()
     key = _keys(cells)
+    if alias := umlauts_of(cells.filter(cells.str.contains(_UMLAUT)).unique().to_list()):
+        key = key.replace(alias)
     stay = (
         is_missing(cells, markers) | is_missing(key, markers) | (key.fill_null("") == "").to_numpy()
     )
@@ -68,6 +79,11 @@ def with_person_keys(
     key = key.alias(ids.name)
     fold = _joined(cells, key, counts)
     return key, () if fold is None else (fold,)
+
+
+def umlauts_of(ids: Iterable[str]) -> dict[str, str]:
+    """Return the keys of identifiers with umlauts, by the keys of what spells these out."""
+    return {person_key(out): person_key(each.lower()) for each, out in spelled_out(ids).items()}
 
 
 def _joined(cells: pl.Series, key: pl.Series, counts: pl.Series | None) -> Fold | None:
@@ -113,12 +129,11 @@ def n_alike(folds: Iterable[Fold]) -> int:
 
 def _keys(cells: pl.Series) -> pl.Series:
     """As `person_key`, of a column in any form."""
-    lower = cells if _are_tokens(cells) else cells.str.to_lowercase()
-    where = cells.str.contains(_NOT_ASCII).arg_true()
+    lower = with_one_writing(cells if _are_tokens(cells) else cells.str.to_lowercase())
+    where = lower.str.contains(_NOT_ASCII).arg_true()
     if len(where):
         # Letters of other scripts are few.
-        plain = [bare_form(plain_form(cell).casefold()) for cell in lower.gather(where)]
-        lower = lower.scatter(where, plain)
+        lower = lower.scatter(where, [letters_of(cell) for cell in lower.gather(where)])
     key = _without_signs(lower)
     where = lower.str.contains(_MAY_BE_A_NUMBER).arg_true()
     if len(where):
