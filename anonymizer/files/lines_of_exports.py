@@ -11,6 +11,8 @@ import polars as pl
 
 _MOSTLY = 0.9
 """Share of the other rows from which they say more than one thing."""
+_FEW = 10
+"""Of fewer words nothing is known."""
 _BOUND = (
     r"^(?:under|over|below|above|up to|less|more|at least|at most|unter|\x{fc}ber|bis|ab|moins|"
     r"plus|menos|m\x{e1}s|meno|pi\x{f9}|onder|boven)\b.{0,12}\d+$"
@@ -72,6 +74,10 @@ def lines_among(there: pl.DataFrame, alone: pl.DataFrame, is_number: pl.Expr) ->
     # Where many state one thing alone, the table has no more of anybody.
     if not len(others) or int(others["alone"].sum()) > (1 - _MOSTLY) * int(others["n"].sum()):
         return []
+    words = others.filter(~is_number)
+    n_words = int(words["n"].sum())
+    if 2 * n_words > int(others["n"].sum()) and n_words < max(_FEW, 2 * len(words)):
+        return []  # where each has a word of its own, another one tells nothing
     known = pl.any_horizontal("like_others", "is_bound", "is_number")
     return found.filter(~known, pl.col("alone") > 0)["cell"].to_list()
 
