@@ -164,7 +164,7 @@ def _of_nobody(table: TextTable, names: Sequence[str]) -> BoolArray:
     marks = pl.col(names).cast(pl.String).str.replace(_STARS, "*")
     shown = table.frame.with_columns(marks)
     declared = Declared(qis=names, markers=_NO_VALUE)
-    left = without_nobodies(replace(table, frame=shown), declared).frame
+    left = without_nobodies(replace(table, frame=shown), declared, is_release=True).frame
     none_left = left.select(pl.all_horizontal(pl.col(names).is_null())).to_series()
     none_there = shown.select(pl.all_horizontal(pl.col(names).is_null())).to_series()
     nobody: BoolArray = (none_left & ~none_there).to_numpy()

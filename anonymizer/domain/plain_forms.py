@@ -126,6 +126,11 @@ def compared_form(text: str) -> str:
     return text
 
 
+def in_latin_letters(text: str) -> str:
+    """Return a text in small letters, Cyrillic and Greek ones as the Latin ones they look like."""
+    return text if text.isascii() else text.upper().translate(_TO_LATIN).casefold()
+
+
 def _is_left_out(signs: str, i: int) -> bool:
     """Return whether people leave an accent out: of Latin and Greek letters, and of Russian yo."""
     accent = signs[i]

@@ -8,6 +8,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from anonymizer.domain.arrays import BoolArray
+from anonymizer.domain.identifier_writings import (
+    ANY,
+    LONG_ADDRESS,
+    WRITINGS,
+    in_full,
+    letters_of,
+    spelled_out,
+)
 from anonymizer.domain.person_key import (
     ADDRESS,
     AROUND,
@@ -18,8 +26,8 @@ from anonymizer.domain.person_key import (
     NUMBER,
     PADDED,
     SIGNS,
+    person_key,
 )
-from anonymizer.domain.plain_forms import bare_form, plain_form
 from anonymizer.files.coded_columns import TEXT, is_missing
 from anonymizer.files.meanings import Fold
 
@@ -30,7 +38,8 @@ _HALF = 0.5
 _NOT_ASCII = "[^ -~]"
 _MAY_BE_A_NUMBER = rf"^[{AROUND}]*[-+.,0-9]+[{AROUND}]*$"
 _FIRST = 100
-_SIGN = "[^0-9A-Za-z]"
+_SIGN = "[^0-9A-Za-z]|^0[xX]"
+_UMLAUT = "(?i)[\u00e4\u00f6\u00fc\u00f8\u00e5\u00e6]"
 
 
 def with_person_keys(
@@ -45,6 +54,8 @@ def with_person_keys(
     if ids.dtype not in TEXT or not cells.str.contains(_SIGN).any():
         return ids, ()
     key = _keys(cells)
+    if alias := umlauts_of(cells.filter(cells.str.contains(_UMLAUT)).unique().to_list()):
+        key = key.replace(alias)
     stay = (
         is_missing(cells, markers) | is_missing(key, markers) | (key.fill_null("") == "").to_numpy()
     )
@@ -53,6 +64,11 @@ def with_person_keys(
     key = key.alias(ids.name)
     fold = _joined(cells, key, counts)
     return key, () if fold is None else (fold,)
+
+
+def umlauts_of(ids: Iterable[str]) -> dict[str, str]:
+    """Return the keys of identifiers with umlauts, by the keys of what spells these out."""
+    return {person_key(out): person_key(each.lower()) for each, out in spelled_out(ids).items()}
 
 
 def _joined(cells: pl.Series, key: pl.Series, counts: pl.Series | None) -> Fold | None:
@@ -98,12 +114,11 @@ def n_alike(folds: Iterable[Fold]) -> int:
 
 def _keys(cells: pl.Series) -> pl.Series:
     """As `person_key`, of a column in any form."""
-    lower = cells if _are_tokens(cells) else cells.str.to_lowercase()
-    where = cells.str.contains(_NOT_ASCII).arg_true()
+    lower = with_one_writing(cells if _are_tokens(cells) else cells.str.to_lowercase())
+    where = lower.str.contains(_NOT_ASCII).arg_true()
     if len(where):
         # Letters of other scripts are few.
-        plain = [bare_form(plain_form(cell).casefold()) for cell in lower.gather(where)]
-        lower = lower.scatter(where, plain)
+        lower = lower.scatter(where, [letters_of(cell) for cell in lower.gather(where)])
     key = _without_signs(lower)
     where = lower.str.contains(_MAY_BE_A_NUMBER).arg_true()
     if len(where):
@@ -151,3 +166,17 @@ def _are_tokens(cells: pl.Series) -> bool:
     n_least = _HALF * len(cells)
     is_mixed = cells.str.contains(MIXED_CASE)
     return is_mixed.sum() > n_least and (is_mixed & cells.str.contains("[0-9]")).sum() > n_least
+
+
+def with_one_writing(cells: pl.Series) -> pl.Series:
+    """Return a column of identifiers in plain writing, as `one_writing` each."""
+    where = cells.str.contains(ANY).arg_true()
+    if not len(where):
+        return cells
+    some = cells.gather(where)
+    for form, put in WRITINGS:
+        some = some.str.replace(form, put)
+    long = some.str.contains(LONG_ADDRESS).arg_true()
+    if len(long):
+        some = some.scatter(long, [in_full(each) for each in some.gather(long)])
+    return cells.scatter(where, some)

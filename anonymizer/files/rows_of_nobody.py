@@ -1,17 +1,19 @@
 """Rows of a table that nobody is behind: headings, totals, units, separators and page numbers.
 
 A row is a person only by evidence. Evidence against it is what is written where all others have
-numbers, and what the row says besides. A top-coded age (`90+`) or one that is not known is a
-person's, and so is a word that a hierarchy, an order or `--category` declares.
+numbers, and what the row says besides; lines of exports say one thing that no other row says
+(`lines_of_exports`). A top-coded age (`90+`) or one that is not known is a person's, and so is a
+word that a hierarchy, an order or `--category` declares.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from anonymizer.files.coded_columns import TEXT
+from anonymizer.files.lines_of_exports import lines_among, stated_alone
 from anonymizer.files.tables import TextTable
 
 _TOTALS = (
@@ -58,12 +60,19 @@ class _Odd:
     summaries, words
         In a column of numbers: words of figures and formulas, and all that is no number and has no
         digit.
+    lines
+        Of rows that state nothing else, those that nobody is behind.
+    texts, figures
+        What is no number in a column of numbers, and the numbers in one of texts.
     """
 
     headings: list[str]
     totals: list[str]
-    summaries: list[str]
-    words: list[str]
+    summaries: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    figures: list[str] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -74,7 +83,7 @@ class _Odd:
         headings = there.filter(bare.str.to_lowercase() == name.lower())["cell"].to_list()
         totals = there.filter(bare.str.contains(TOTAL))["cell"].to_list()
         if not may_be_numbers:
-            return cls(headings, totals, [], [])
+            return cls(headings, totals)
         is_number = bare.str.contains(_NUMBER)
         n_numbers = int(there.filter(is_number)["n"].sum())
         is_summary = bare.str.contains(f"{_SUMMARY}|{_FORMULA}")
@@ -87,7 +96,19 @@ class _Odd:
         odd = others.filter((n_numbers > 0) & (n_numbers >= _MOSTLY * (n_numbers + beside)))
         summaries = odd.filter(is_summary)["cell"].to_list()
         words = odd.filter(~bare.str.contains(r"\d"))["cell"].to_list()
-        return cls(headings, totals, summaries, words)
+        return cls(headings, totals, summaries, words, texts=odd["cell"].to_list())
+
+    def beside(
+        self, there: pl.DataFrame, missing: Sequence[str], alone: pl.DataFrame | None
+    ) -> "_Odd":
+        """Return them with those that what else a row states tells; `alone`: of a QI."""
+        bare = _bare("cell")
+        is_number = bare.str.contains(_NUMBER)
+        stated = there.filter(~bare.is_in(missing))
+        lines = [] if alone is None else lines_among(stated, alone, is_number)
+        numbers = stated.filter(is_number)
+        few = not self.texts and 2 * numbers["n"].sum() < stated["n"].sum()
+        return replace(self, lines=lines, figures=numbers["cell"].to_list() if few else [])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -99,22 +120,29 @@ class Nobodies:
     marks_of: dict[str, list[str]]
 
     @classmethod
-    def of(cls, counted: Mapping[str, pl.DataFrame], declared: "Declared") -> "Nobodies":
+    def of(
+        cls,
+        counted: Mapping[str, pl.DataFrame],
+        declared: "Declared",
+        alone: Mapping[str, pl.DataFrame] | None = None,
+    ) -> "Nobodies":
         """Return it for the distinct cells of each column of text.
 
         `counted`: by name of a column that is not exact, its texts `cell`, and how often each is
-        there, `n`.
+        there, `n`. `alone`: as of `stated_alone`, None: lines of exports are not looked for.
         """
         known = {*declared.categories, *declared.orders, *declared.hierarchies}
+        missing = ["", "?", *declared.markers]
         odd_of = {
             name: _Odd.of(
-                name,
-                there,
-                ["", "?", *declared.markers],
-                may_be_numbers=name in declared.qis and name not in known,
+                name, there, missing, may_be_numbers=name in declared.qis and name not in known
             )
             for name, there in counted.items()
         }
+        if alone is not None:
+            for name in {*declared.qis, *declared.sensitive}.intersection(counted) - known:
+                of_qi = alone.get(name) if name in declared.qis else None
+                odd_of[name] = odd_of[name].beside(counted[name], missing, of_qi)
         is_mark = pl.col("cell").str.contains(_SEPARATOR)
         marks = {
             name: there.filter(is_mark)["cell"].to_list()
@@ -127,7 +155,7 @@ class Nobodies:
     def cells(self) -> dict[str, list[str]]:
         """By column: the cells of which one is in each row that may be nobody's."""
         return {
-            name: [*odd.headings, *odd.totals, *odd.summaries, *odd.words, *self._marks(name)]
+            name: [*odd.headings, *odd.totals, *odd.texts, *odd.lines, *self._marks(name)]
             for name, odd in self.odd_of.items()
         }
 
@@ -143,6 +171,7 @@ class Nobodies:
             *_headings(self.odd_of),
             *_totals(self.odd_of, self.declared, n),
             *_among_numbers(self.odd_of, self.declared),
+            *_of_exports(self.odd_of, self.declared),
         ]
         if any(self.marks_of.values()):
             first = pl.coalesce(_stated(qi, self.declared) for qi in self.declared.qis)
@@ -150,14 +179,17 @@ class Nobodies:
         return pl.any_horizontal(each.fill_null(value=False) for each in nobody) if nobody else None
 
 
-def without_nobodies(table: TextTable, declared: "Declared") -> TextTable:
+def without_nobodies(
+    table: TextTable, declared: "Declared", *, is_release: bool = False
+) -> TextTable:
     """Return a table in which rows that nobody is behind state nothing.
 
     They are: the heading again; a word of totals as the identifier or a quasi-identifier where
     another cell is null, or in one of the last lines; where other rows have numbers, a word of
     totals, means, pages and the like, a formula, or any word if nothing else is stated; one word in
-    all quasi-identifiers of which one is a number elsewhere, or one line of marks; and words in
-    brackets in all of them, as units are.
+    all quasi-identifiers of which one is a number elsewhere, or one line of marks; words in
+    brackets in all of them, as units are; and lines of exports, unless rows have identifiers, or it
+    is a release, of which such a row may be what is left of somebody.
     """
     kinds = table.frame.select(_all(declared)).schema
     if any(each.is_nested() or each in (pl.Object, pl.Binary) for each in kinds.values()):
@@ -167,13 +199,31 @@ def without_nobodies(table: TextTable, declared: "Declared") -> TextTable:
         name: table.frame[name].cast(pl.String).alias("cell").drop_nulls().value_counts(name="n")
         for name in names
     }
-    nobody = Nobodies.of(counted, declared).rows(len(table))
+    alone = None
+    if declared.id is None and not is_release:
+        alone = stated_alone(table.frame, missing_texts(counted, declared))
+    nobody = Nobodies.of(counted, declared, alone).rows(len(table))
     if nobody is None:
         return table
     shown = table.frame.with_columns(
         pl.when(~nobody).then(pl.col(name)) for name in declared.columns
     )
     return TextTable(table.path, shown, table.encoding)
+
+
+def missing_texts(
+    counted: Mapping[str, pl.DataFrame], declared: "Declared"
+) -> dict[str, list[str] | None]:
+    """Return the texts of each column that state nothing, None of one that holds no text."""
+    bare = _bare("cell").is_in(["", "?", *declared.markers])
+    return {
+        name: counted[name].filter(bare)["cell"].to_list()
+        if name in counted
+        else ["", "?"]
+        if name in declared.exact
+        else None
+        for name in (*declared.qis, *declared.sensitive)
+    }
 
 
 def _headings(odd_of: dict[str, _Odd]) -> list[pl.Expr]:
@@ -213,6 +263,29 @@ def _among_numbers(odd_of: dict[str, _Odd], declared: "Declared") -> list[pl.Exp
     ]
     any_word = pl.any_horizontal(worded.values())
     return [*found, any_word & pl.all_horizontal(in_brackets), any_word & _is_one_text(declared)]
+
+
+def _of_exports(odd_of: dict[str, _Odd], declared: "Declared") -> list[pl.Expr]:
+    lines = {name: odd.lines for name, odd in odd_of.items() if odd.lines}
+    texts = {name: odd.texts for name, odd in odd_of.items() if odd.texts}
+    figures = {name: odd.figures for name, odd in odd_of.items() if odd.figures}
+    if not lines and not (texts and figures):
+        return []
+    lacks = {name: _stated(name, declared).is_null() for name in _all(declared)}
+    found = [
+        _is_in(name, cells) & pl.all_horizontal(lacks[other] for other in lacks if other != name)
+        for name, cells in lines.items()
+    ]
+    if texts and figures:
+        is_text, is_figure = (
+            {name: _is_in(name, cells) for name, cells in each.items()} for each in (texts, figures)
+        )
+        odd = {**is_figure, **is_text}
+        both = pl.any_horizontal(is_text.values()) & pl.any_horizontal(is_figure.values())
+        found.append(
+            both & pl.all_horizontal(lacks[name] | odd.get(name, pl.lit(False)) for name in lacks)
+        )
+    return found
 
 
 def _is_one_text(declared: "Declared") -> pl.Expr:

@@ -4,6 +4,7 @@ The rule is that of other tables, see `rows_of_nobody`, but for the last lines: 
 no order. The driver judges the few rows that have such a cell.
 """
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import and_, or_
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import polars as pl
 
 from anonymizer.files.coded_table import Declared
-from anonymizer.files.rows_of_nobody import TOTAL, Nobodies
+from anonymizer.files.lines_of_exports import stated_alone
+from anonymizer.files.rows_of_nobody import TOTAL, Nobodies, missing_texts
 
 _MOST_CELLS, _MOST_ROWS = 2**20, 2**20
 """Distinct cells of a column, and rows with odd ones, that are looked at."""
@@ -21,7 +23,8 @@ _MARK = "_is_nobody"
 def without_nobodies(table: Any, declared: Declared) -> Any:  # noqa: ANN401  pyspark is an extra
     """Return a data frame of Spark in which rows that nobody is behind state nothing.
 
-    Spark counts the cells of each column of text once, and reads the table again if one is odd.
+    Spark counts the cells of each column of text once, reads the table once for rows that state one
+    thing, and again if a cell is odd.
     """
     from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
 
@@ -33,7 +36,8 @@ def without_nobodies(table: Any, declared: Declared) -> Any:  # noqa: ANN401  py
     ]
     texts = [name for name in texts if name not in declared.exact]
     counted = {name: _counted(table, name, declared) for name in texts}
-    found = Nobodies.of(counted, declared)
+    alone = _stated_alone(table, counted, declared) if declared.id is None else None
+    found = Nobodies.of(counted, declared, alone)
     odd = {name: cells for name, cells in found.cells.items() if cells}
     is_nobody = found.rows(None)
     if not odd or is_nobody is None:
@@ -54,6 +58,27 @@ def without_nobodies(table: Any, declared: Declared) -> Any:  # noqa: ANN401  py
     return joined.select(
         *(sql.when(known[_MARK].isNull(), table[each]).alias(each) for each in table.columns)
     )
+
+
+def _stated_alone(
+    table: Any,  # noqa: ANN401  likewise
+    counted: Mapping[str, pl.DataFrame],
+    declared: Declared,
+) -> dict[str, pl.DataFrame]:
+    """As `stated_alone`, of the rows that state at most one cell."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
+
+    missing = missing_texts(counted, declared)
+    n_stated = sql.lit(0)
+    for name, words in missing.items():
+        lacks = table[name].isNull()
+        if table.schema[name].dataType.simpleString() in {"double", "float"}:
+            lacks |= sql.isnan(table[name])
+        if words:
+            lacks |= table[name].isin(words)
+        n_stated += sql.when(lacks, 0).otherwise(1)
+    rows = table.where(n_stated <= 1).select(*missing).limit(_MOST_ROWS)
+    return stated_alone(pl.DataFrame(pl.from_arrow(rows.toArrow())), missing)
 
 
 def _counted(table: Any, name: str, declared: Declared) -> pl.DataFrame:  # noqa: ANN401  likewise

@@ -4,8 +4,8 @@ How identifiers are read is decided from all of them, as in any table; a worker 
 cell at a time.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
@@ -18,6 +18,7 @@ from anonymizer.domain.person_key import person_key
 from anonymizer.domain.plain_forms import plain_form
 from anonymizer.files.coded_table import Declared, meaning_of, persons_of
 from anonymizer.files.meanings import Fold
+from anonymizer.files.person_keys import umlauts_of
 
 MOST_READ = 2**20
 """Distinct identifiers from which it is decided how they are read."""
@@ -33,10 +34,13 @@ class PersonNumbers:
         How identifiers are read; None: as they are written.
     missing
         Texts that name nobody.
+    umlauts
+        As of `umlauts_of`.
     """
 
     reading: Reading | None
     missing: frozenset[str]
+    umlauts: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ids: Sequence[str], counts: Sequence[int], declared: Declared) -> "PersonNumbers":
@@ -46,7 +50,8 @@ class PersonNumbers:
         plain = [plain_form(each) for each in ids]
         missing = missing_words(plain, declared.markers)
         there = [i for i, text in enumerate(plain) if text not in missing]
-        return cls(Reading.of([plain[i] for i in there], [counts[i] for i in there]), missing)
+        reading = Reading.of([plain[i] for i in there], [counts[i] for i in there])
+        return cls(reading, missing, umlauts_of(ids))
 
     def __call__(self, cell: str | None) -> int | None:
         """Return the number of a person, None where a cell names nobody."""
@@ -58,6 +63,7 @@ class PersonNumbers:
             key = f"{key:f}"  # of 1 and 1.0
         if isinstance(key, str) and self.reading is not None:
             named = person_key(key)
+            named = self.umlauts.get(named, named)
             key = key if named in self.missing else named
         same = repr(key)
         return int.from_bytes(blake2b(same.encode(), digest_size=8).digest(), signed=True)

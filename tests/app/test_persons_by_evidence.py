@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 import anonymizer
 from anonymizer.app.tuning.bench import Trained, bench_of_table
+from anonymizer.audit.lone_release import judge_release
 from anonymizer.estimators import Anonymizer
 from anonymizer.files.coded_table import Declared, code_table
-from anonymizer.files.rows_of_nobody import Nobodies
+from anonymizer.files.lines_of_exports import stated_alone
+from anonymizer.files.rows_of_nobody import Nobodies, missing_texts
 from anonymizer.files.tables import TextTable
 
 N, N_BLANK, N_SILENT, K = 60, 50, 30, 10
@@ -119,13 +121,19 @@ NOBODIES = {
     "a subtotal": ("Subtotal 3", "", ""), "a page": ("Page 3 of 15", "", ""),
     "a sum in Chinese": ("\u5c0f\u8a08", "", ""), "the end": ("*** END ***", "", ""),
     "a formula": ("=SUM(A2:A100)", "", ""), "a note": ("Source: the office 2024", "", ""),
+    "a sheet": ("Blatt 1", "", ""), "a page in Chinese": ("\u7b2c1\u9875", "", ""),
+    "a filter": ("Filter: age > 18", "", ""), "a date": ("Data as of 2024-01-05", "", ""),
+    "a count": ("n = 60", "", ""), "rows": ("60 records", "", ""), "pages": ("2/3", "", ""),
+    "a footnote": ("1) vorl\u00e4ufig", "", ""), "a count apart": ("Anzahl:", "60", ""),
+    "a line among words": ("", "\u00a9 2024 the office", "NA"),
 }  # fmt: skip
 SOMEBODIES = {
     "top-coded": ("90+", "M", "flu"), "all that is known": ("90+", "", ""),
     "below": ("<18", "M", "flu"),
     "unknown": ("unknown", "M", "flu"), "not available": ("n/a", "F", "flu"),
     "a word": ("adult", "F", "flu"), "a word and an illness": ("adult", "", "flu"),
-    "in words": ("under 18", "", ""), "with a unit": ("18 months", "F", "flu"),
+    "in words": ("under 18", "", ""), "a common value": ("", "F", ""),
+    "with a unit": ("18 months", "F", "flu"),
     "one of them deleted": ("(deleted)", "M", "flu"), "a negative number": ("(5)", "", ""),
 }  # fmt: skip
 
@@ -160,6 +168,34 @@ def test_who_says_little_in_a_column_of_numbers_is_still_somebody(
     assert coded.records.n == N + 15
 
 
+@pytest.mark.parametrize("line", ["Blatt {}", "Applied filters: day is {}", "Total records,{}"])
+def test_daily_exports_of_two_people_count_two_a_day(tmp_path: Path, line: str) -> None:
+    """Lines may be as many as a third of the rows."""
+    rows = [",".join(row) for row in people().filter(pl.col("age").str.contains(r"\d")).iter_rows()]
+    lines = [f"{line.format(i)},,".split(",", 3)[:3] for i in range(N // 2)]
+    days = [[*rows[2 * i : 2 * i + 2], ",".join(each)] for i, each in enumerate(lines)]
+    path = tmp_path / "days.csv"
+    path.write_text("\n".join(["age,sex,ill", *(row for day in days for row in day)]) + "\n")
+    made = anonymizer.anonymize(path, **OPTIONS)
+    assert made.report.suppressed == {"states_nothing": N // 2}
+    assert min(made.frame["count"]) >= K
+
+
+def test_who_states_one_value_is_somebody_where_others_state_one_too() -> None:
+    """A survey of many blanks: what is said alone is what is said."""
+    alone = [["", city, ""] for city in ("Turku", "Oulu", "Espoo", "Vaasa") for _ in range(4)]
+    ages = [[f"{20 + i} years", "", ""] for i in range(20)]
+    rows = [*alone, *ages, ["30 years", "Turku", "flu"]]
+    frame = pl.DataFrame(rows, schema=["age", "sex", "ill"], orient="row")
+    assert code_table(TextTable(Path("people"), frame), DECLARED).records.n == len(rows)
+
+
+def test_what_is_left_of_somebody_in_a_release_is_no_line_of_an_export() -> None:
+    rows = [*[("Turku", "F")] * 6, *[("Oulu", None)] * 6]
+    release = pl.DataFrame(rows, schema=["city", "sex"], orient="row")
+    assert judge_release(TextTable(Path("release"), release), ["city", "sex"], []).n_nobodys == 0
+
+
 def test_a_declared_word_and_a_column_of_words_are_left_as_they_are() -> None:
     """`average` is a build, and `test` may be a group of ages, if somebody says so."""
     builds = [*_with(("average", "", "flu"))["age"].str.replace(r"^\d.*", "slim")]
@@ -176,8 +212,9 @@ def test_a_column_may_have_any_name() -> None:
 
 
 CELLS = st.sampled_from(
-    ["age", "sex", "ill", "Total", "mean", "----", "(years)", "=SUM(A1)", "x", "F", "3", "40", None]
-)
+    ["age", "sex", "ill", "Total", "mean", "----", "(years)", "=SUM(A1)", "x", "F", "3", "40", None,
+     "n = 4", "NA", "b"]
+)  # fmt: skip
 
 
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=12))
@@ -187,7 +224,8 @@ def test_the_rows_with_an_odd_cell_are_judged_alone_as_among_all(
     """Spark judges these alone."""
     frame = pl.DataFrame(rows, schema=dict.fromkeys(("age", "sex", "ill"), pl.String), orient="row")
     counted = {each.name: each.alias("cell").drop_nulls().value_counts(name="n") for each in frame}
-    found = Nobodies.of(counted, DECLARED)
+    alone = stated_alone(frame, missing_texts(counted, DECLARED))
+    found = Nobodies.of(counted, DECLARED, alone)
     judged = found.rows(None)
     may_be = pl.any_horizontal(
         pl.col(name).is_in(cells).fill_null(value=False) for name, cells in found.cells.items()

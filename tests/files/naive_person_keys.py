@@ -16,7 +16,7 @@ def with_person_keys(
 ) -> tuple[list[str | None], list[Fold]]:
     """Return the key of each identifier of ASCII, and what that joined; none if none has a sign."""
     stated = [each for each in ids if each is not None]
-    if not any(re.search("[^0-9A-Za-z]", each) for each in stated):
+    if not any(re.search("[^0-9A-Za-z]|^0[xX]", each) for each in stated):
         return list(ids), []
     n_tokens = sum(
         re.search("[0-9]", each) is not None and re.search("[a-z].*[A-Z]", each) is not None

@@ -25,7 +25,14 @@ ONE_PERSON = [
     ("010203-1234", "0102031234"),
     ("M\u00fcller-1", "Muller1", "M\u00dcLLER 1"),
     ("1-23", "12-3"),
-]
+    ("\u0412123\u0410\u042177", "B123AC77", "\u0432123\u0430\u044177"),
+    ("M\u00fcller k", "Mueller k"), ("S\u00f8rensen", "Soerensen", "Sorensen"), ("\u00c5s", "As"),
+    ("2001:db8::1", "2001:0db8:0:0:0:0:0:1", "[2001:DB8::1]"), ("::ffff:1.2.3.4", "1.2.3.4"),
+    ("Meier, Anna", "Anna Meier", "MEIER,ANNA"),
+    ("tel:+358401234567", "+358 (0)40 1234567", "+358401234567", "00358(0)401234567"),
+    ("mailto:anna@example.org", "Anna Meier <anna@example.org>", "anna@example.org"),
+    ("urn:uuid:61d06e8e-3a3f-d373", "61D06E8E3A3FD373"), ("0xAB12cd", "ab12cd"),
+]  # fmt: skip
 TWO_PERSONS = [
     ("1.5", "15"),
     ("1,5", "15"),
@@ -35,8 +42,10 @@ TWO_PERSONS = [
     ("--x--", "y"),
     ("+", "-"),
     ("10.0", "100"),
-    ("aB3x", "zQ1a"),
-]
+    ("aB3x", "zQ1a"), ("aea", "aae", "aa"), ("Meier, Anna", "Anna, Karl"), ("0x1g", "1g"),
+    ("2001:db8::1", "2001:db8::10", "2001:db8:1::"), ("telma", "ma"), ("tel:", "mailto:"),
+    ("\u0434123", "D123"), ("aa:bb:cc:dd:ee:ff", "aa:bb:cc:dd:ee:f0"),
+]  # fmt: skip
 
 
 def keys(*ids: str | None) -> list[str | None]:
@@ -64,7 +73,28 @@ def test_who_is_joined_is_counted() -> None:
 
 @given(
     st.lists(
-        st.sampled_from(["AB-1", "ab1", "AB 1", "x-2", "X2", "1,000", "1000", "-", "NA"]),
+        st.sampled_from(
+            [
+                "AB-1",
+                "ab1",
+                "AB 1",
+                "x-2",
+                "X2",
+                "1,000",
+                "1000",
+                "-",
+                "NA",
+                "0x1",
+                "::1",
+                "0::1",
+                "Müller",
+                "Mueller",
+                "Muller",
+                "Meier, A",
+                "A Meier",
+                "tel:1",
+            ]
+        ),
         min_size=1,
     )
 )
@@ -102,7 +132,28 @@ def test_a_key_is_its_own_key(ids: list[str]) -> None:
         | st.text("aB01 .,+-:'=;", max_size=7)
         | st.from_regex(r"[+-]?[01]{1,4}([.,][01]{3}){0,3}0?", fullmatch=True)
         | st.sampled_from(
-            ["N/A", "n-a", "?", "", "-", "10.0", "01", "a-0", "a 0", "A0", "xY1", "1Ab"]
+            [
+                "N/A",
+                "n-a",
+                "?",
+                "",
+                "-",
+                "10.0",
+                "01",
+                "a-0",
+                "a 0",
+                "A0",
+                "xY1",
+                "1Ab",
+                "0xA0",
+                "a, B",
+                "B a",
+                "tel:10",
+                "+1 (0)0",
+                "::1",
+                "0:0:0:0:0:0:0:1",
+                "x <a@b>",
+            ]
         ),
         min_size=1,
         max_size=12,

@@ -274,6 +274,20 @@ def test_a_row_that_nobody_is_behind_is_left_out_as_in_a_table(
     assert sum(expected.values()) == 4
 
 
+def test_a_line_of_an_export_is_left_out_as_in_a_table(spark: Session) -> None:
+    rows: list[tuple[str | None, str | None]] = [
+        (str(20 + i), "flu" if i % 2 else "gout") for i in range(30)
+    ]
+    rows += [("Blatt 1", " "), ("n = 30", None), ("Anzahl", "30"), ("33", None)]
+    frame = spark.createDataFrame(rows, "age string, ill string")
+    options: dict[str, Any] = {"qi": "age", "sa": "ill", "k": 3, "d": 1}
+    people = pl.DataFrame(rows, schema=["age", "ill"], orient="row")
+    whole = anonymize_in_memory(people, **options, time_budget_s=SEARCHED_S)
+    with anonymize(frame, **options) as made:
+        assert made.report.suppressed["states_nothing"] == 3
+    assert whole.report.suppressed["states_nothing"] == 3
+
+
 def test_who_is_joined_and_what_has_a_unit_is_told_in_the_sentences_of_a_table(
     spark: Session,
 ) -> None:
