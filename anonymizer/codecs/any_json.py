@@ -401,6 +401,13 @@ class _Position:
             return Outcome.INVALID__SCHEMA
         value: float | Outcome | None = stated
         if isinstance(stated, str):
+            value = numeral(stated)  # first, as nearly all are plain numbers
+            if (
+                value is not None
+                and not self._in_minutes
+                and (stated[0] > "0" or "0" not in stated[:2])
+            ):
+                return value / self._per_degree
             value = coordinate_in(stated, letters, plain=self._in_degrees)
         if value is None:
             return Outcome.INVALID__NO_FIX

@@ -141,6 +141,10 @@ def test_minutes_that_could_be_degrees_are_told_by_their_zeros_or_declared() -> 
     [(lat, lon, _)] = found({"lat": -6010.2, "lon": 2456.4}, scale="ddmm")
     assert (lat, lon) == (pytest.approx(-60.17), pytest.approx(24.94))
     assert of_minutes(6075.0) is NOT_DEGREES
+    for lon in ("0120.5", "-0120.5", "+0010.5", "00120.5"):
+        assert found({"lat": "12.5", "lon": lon}) == [NOT_DEGREES]
+    for lon in ("0.5", "-0.5", "020.5", "-120.5", "+12.5", "10.5"):
+        assert found({"lat": "12.5", "lon": lon}) == [(12.5, float(lon), None)]
 
 
 def test_radians_are_declared() -> None:
