@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta, Raw
 from msgspec.json import Decoder
 
+from anonymizer.codecs.degrees import LAT_LETTERS, LON_LETTERS, coordinate_in, numeral
 from anonymizer.codecs.mending import NO_VALUE, mended, unreadable
 from anonymizer.codecs.times import (
     HYPHENS,
@@ -55,10 +56,6 @@ _FEW = 100
 _MOST_ID = 2**63
 _NO_TEXT = "\ufffd"
 """In place of bytes that are not text; two ids could become one."""
-_MOST_DIGITS = 20
-_is_numeral = re.compile(
-    r"[+-]?+[0-9]{1,20}+(?:\.[0-9]{1,20}+)?+(?:[eE][+-]?+[0-9]{1,3}+)?+"
-).fullmatch
 _NUMBER = Decoder(float)
 _TEXT = Decoder(str)
 _NUMBERS = Decoder(dict[str, float])
@@ -68,8 +65,12 @@ T = TypeVar("T")
 R = TypeVar("R", bound="Stated")
 
 
-class NoFixError(Exception):
-    """A hook of a decoder has found a sign of no fix, see `fix_signs`."""
+class SignError(Exception):
+    """A hook of a decoder has found a sign that the place is none, see `fix_signs`."""
+
+    def __init__(self, why: Outcome) -> None:
+        super().__init__(why.name)
+        self.why = why
 
 
 class Stated(msgspec.Struct, gc=False):
@@ -122,8 +123,8 @@ def read_part(decoder: Decoder[T], part: bytes | Raw) -> T | Outcome:
         return decoder.decode(part)
     except msgspec.ValidationError:
         return Outcome.INVALID__SCHEMA
-    except NoFixError:
-        return Outcome.INVALID__NO_FIX
+    except SignError as sign:
+        return sign.why
     except (msgspec.DecodeError, RecursionError):
         return Outcome.INVALID__MALFORMED
 
@@ -214,21 +215,13 @@ def stated_fix(
 
 
 def _place_of(lat: Number | None, lon: Number | None) -> tuple[float, float] | Outcome:
-    lat = coordinate(lat) if isinstance(lat, str) else lat
-    lon = coordinate(lon) if isinstance(lon, str) else lon
+    lat = coordinate_in(lat, LAT_LETTERS) if isinstance(lat, str) else lat
+    lon = coordinate_in(lon, LON_LETTERS) if isinstance(lon, str) else lon
     if lat is None or lon is None:
         return Outcome.INVALID__NO_FIX
-    if isinstance(lat, Outcome) or isinstance(lon, Outcome):
-        return Outcome.INVALID__SCHEMA
-    return lat, lon
-
-
-def numeral(text: str) -> float | None:
-    """Return the finite number that a text spells; None for spaces, commas, or names like `inf`."""
-    if text.isdecimal() and text.isascii() and len(text) <= _MOST_DIGITS:
-        return float(text)
-    value = float(text) if _is_numeral(text) else inf
-    return value if isfinite(value) else None
+    if isinstance(lat, Outcome):
+        return lat
+    return lon if isinstance(lon, Outcome) else (lat, lon)
 
 
 def time_of(stated: Number) -> StatedInstant | float | Outcome | None:
@@ -241,14 +234,6 @@ def time_of(stated: Number) -> StatedInstant | float | Outcome | None:
     if number is None:
         return time_of_text(stated)
     return calendar_number(number) or in_seconds(number)
-
-
-def coordinate(text: str) -> float | Outcome | None:
-    """Return the number that a text spells; None if it says that there is none, or the reason."""
-    value = numeral(text.strip(PADDING))
-    if value is None and not is_no_value(text):
-        return Outcome.INVALID__SCHEMA
-    return value
 
 
 def time_of_text(text: str, zone: tzinfo | None = None) -> StatedInstant | Outcome | None:

@@ -6,7 +6,6 @@ an array of objects of which each is a position.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import tzinfo
 from math import nan
 from typing import Any, TypeAlias
@@ -17,20 +16,31 @@ from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import (
     Codec,
+    Number,
     Readings,
     StatedId,
     device_id,
     is_no_value,
     number_or_text,
-    numeral,
     read,
     read_part,
     time_of_text,
     too_many,
 )
 from anonymizer.codecs.coarse import CoarsePoint, Encoder, iso8601
+from anonymizer.codecs.degrees import (
+    LAT_LETTERS,
+    LON_LETTERS,
+    Scale,
+    coordinate_in,
+    numeral,
+    of_minutes,
+    per_degree_of,
+    signed,
+)
 from anonymizer.codecs.mending import starts_array
-from anonymizer.codecs.paths import ArraySearch, Conditions, JsonPath, PathReader, Selector, written
+from anonymizer.codecs.paths import ArraySearch, JsonPath, PathReader, Selector, written
+from anonymizer.codecs.position_paths import DEVICE_LEVEL, PositionPaths
 from anonymizer.codecs.times import (
     HYPHENS,
     PADDING,
@@ -39,15 +49,15 @@ from anonymizer.codecs.times import (
     TimeUnit,
     ago,
     calendar_number,
+    dated,
+    day_first,
     in_seconds,
     is_time_of_any_unit,
+    is_unset,
     stated_time,
 )
 from anonymizer.domain.fixes import ACCURACY, Fix, checked_fix, usable
 from anonymizer.domain.outcomes import Outcome
-
-DEVICE_LEVEL = "{device}"
-"""In a path of positions: the key of an object is the id of a device."""
 
 _ANY = Decoder(Raw)
 _PARTS = Decoder(list[Raw])
@@ -57,55 +67,6 @@ _LEAST_BYTES, _LEAST_OF_ID, _LEAST_OF_CALENDAR, _LEAST_OF_SEARCH = 20, 12, 32, 2
 times of the calendar, each search, and names have further ones."""
 _BY_KEY = Decoder(dict[str, Raw])
 _Time: TypeAlias = StatedInstant | Outcome | None
-
-
-@dataclass(frozen=True, slots=True)
-class PositionPaths:
-    """Where the parts of a position are.
-
-    Attributes
-    ----------
-    lat, lon
-        WGS84 degrees. None, only for devices whose place a registry lists: there are none.
-    time, time_unit, time_zone
-        When it was measured, see `times`; the zone is that of texts without an offset. None: not
-        stated.
-    device
-        The id of the device; None: not stated.
-    readings
-        Numbers, by the names under which they are known.
-    positions
-        An array of positions, which the other paths begin in unless they are `of_message`. A
-        level `{device}` stands for the keys of an object: below each are the positions of this
-        device, an array or one alone. None: the payload itself is the position or an array of them.
-    where
-        The messages, or positions, that count.
-    accuracy
-        How far from the position the device may be, metres: a reading `accuracy_m`. None: not
-        stated.
-    scale
-        What stated coordinates are multiplied by to be degrees.
-    halves
-        Whether a message may state one coordinate alone; the other one is NaN then.
-    """
-
-    lat: JsonPath | None = None
-    lon: JsonPath | None = None
-    time: JsonPath | None = None
-    time_unit: TimeUnit = "s"
-    time_zone: tzinfo | None = None
-    device: JsonPath | None = None
-    readings: Mapping[str, JsonPath] = field(default_factory=dict)
-    positions: JsonPath | None = None
-    where: Conditions = field(default_factory=dict)
-    accuracy: JsonPath | None = None
-    scale: float = 1.0
-    halves: bool = False
-
-    @property
-    def keyed(self) -> bool:
-        """Whether keys of an object are the ids of devices."""
-        return self.positions is not None and DEVICE_LEVEL in self.positions.parts
 
 
 def codec_of(paths: PositionPaths) -> Codec:
@@ -136,6 +97,8 @@ def encoder_of(paths: PositionPaths) -> Encoder:
     """
     if paths.time is not None and paths.time_unit == "s_ago":
         raise ValueError("an age cannot be written")
+    if paths.beside or isinstance(paths.scale, str) or paths.time_unit == "ddmmyy":
+        raise ValueError("only degrees and times that are one value each can be written")
     if paths.lat is None or paths.lon is None:
         raise ValueError("there are no paths of a latitude and a longitude")
     shape = CoarsePoint(1.5, 2.5, 1, 3.5, "p", "t")
@@ -163,21 +126,14 @@ def _message(paths: PositionPaths, point: CoarsePoint) -> Any:  # noqa: ANN401  
     return written([*around, (JsonPath(tuple(parts)), [written(inside)])])
 
 
-def _written_degrees(degrees: float, scale: float) -> float:
+def _written_degrees(degrees: float, scale: Scale) -> float:
     per_degree = per_degree_of(scale)
     return degrees if per_degree == 1.0 else round(degrees * per_degree)
 
 
-def per_degree_of(scale: float) -> float:
-    """Return the steps in a degree: whole where the scale says so, 1e7 for 1e-7."""
-    per_degree = 1.0 / scale
-    whole = float(round(per_degree))
-    return whole if abs(per_degree - whole) < 1e-6 * whole else per_degree
-
-
 def _written_time(unix_s: float, unit: TimeUnit) -> float | str:
     match unit:
-        case "iso8601" | "s_ago":  # an age has been refused before
+        case "iso8601" | "s_ago" | "ddmmyy":  # the last two have been refused before
             return iso8601(unix_s)
         case "s":
             return unix_s
@@ -307,12 +263,14 @@ class _Position:
             (paths.time, number_or_text),
             (paths.device, StatedId),
             *((path, Raw) for path in sensed.values()),
+            *((path, number_or_text) for path in paths.beside),
         ]
         wanted = [
             (path if path and of_message in {None, path.of_message} else None, kind)
             for path, kind in named
         ]
-        self._reader = PathReader([*wanted, (also, also_kind)])
+        beside, hook = _signs_beside(wanted[0][0])
+        self._reader = PathReader([*wanted, (also, also_kind)], beside=beside, dec_hook=hook)
         where = {
             path: allowed
             for path, allowed in paths.where.items()
@@ -323,7 +281,7 @@ class _Position:
         self._halves = paths.halves
         self._names = tuple(sensed)
         self._no_readings = [UNSET] * len(sensed)
-        self._says_no_fix = _judge_of(sensed) if sensed and self._has_place else None
+        self._refused = _judge_of(sensed) if sensed and self._has_place else None
         steps = {part for path, _ in wanted if path is not None for part in path.parts}
         n_searches = sum(isinstance(part, ArraySearch) for part in steps)
         self._least_bytes = (
@@ -334,6 +292,8 @@ class _Position:
         )
         self.has_paths = any(path is not None for path, _ in wanted)
         self._per_degree = per_degree_of(paths.scale)
+        self._in_degrees, self._in_minutes = paths.scale == 1.0, paths.scale == "ddmm"
+        self._paths, self._n_beside = paths, len(paths.beside)
         self._time = _time_reader(paths.time_unit, paths.time_zone)
 
     def values(self, payload: bytes) -> list[Any] | Outcome:
@@ -355,7 +315,8 @@ class _Position:
         items: list[Any] | Outcome = Outcome.INVALID__SCHEMA
         if self._selector is None:
             items = self._reader.read_items(array)
-        if items is Outcome.INVALID__SCHEMA:  # of an item, if not of all
+        if isinstance(items, Outcome) and items is not Outcome.INVALID__MALFORMED:
+            # Of an item, if not of all.
             of_item = self.read_part
             parts: list[Raw] | Outcome = read_part(_PARTS, array)
             items = parts
@@ -385,10 +346,14 @@ class _Position:
         return values if isinstance(values, Outcome) else self._fix(values, device)
 
     def _fix(self, values: Sequence[Any], of: str | None = None) -> Fix | Outcome:
+        if self._n_beside:
+            values = self._joined(values)
         lat, lon, time, id_, *readings, _ = values
         when = None if time is UNSET or time is None else self._time(time)
-        if isinstance(when, Outcome) or (self._says_no_fix and self._says_no_fix(readings)):
-            return when if isinstance(when, Outcome) else Outcome.INVALID__NO_FIX
+        if not isinstance(when, Outcome) and self._refused is not None:
+            when = self._refused(readings) or when
+        if isinstance(when, Outcome):
+            return when
         ts, zoneless = when or (None, False)
         stated_id = id_ if of is None else of
         device = None if stated_id is UNSET else device_id(stated_id)
@@ -400,24 +365,55 @@ class _Position:
         no_lat, no_lon = self._halves and lat is UNSET, self._halves and lon is UNSET
         if no_lat and no_lon:
             return Outcome.INVALID__SCHEMA
-        lat = 0.0 if no_lat else self._coordinate(lat)
-        lon = 0.0 if no_lon else self._coordinate(lon)
-        wrong = lat if isinstance(lat, Outcome) else lon
-        if isinstance(wrong, Outcome):
-            return wrong
+        if type(lat) is float and type(lon) is float and not self._in_minutes:
+            lat, lon = lat / self._per_degree, lon / self._per_degree
+        else:
+            lat = 0.0 if no_lat else self._coordinate(lat, LAT_LETTERS)
+            lon = 0.0 if no_lon else self._coordinate(lon, LON_LETTERS)
+            wrong = lat if isinstance(lat, Outcome) else lon
+            if isinstance(wrong, Outcome):
+                return wrong
         found = checked_fix(lat, lon, ts, device, named, zoneless=zoneless)
         if isinstance(found, Outcome) or not (no_lat or no_lon):
             return found
         return structs.replace(found, **{"lat" if no_lat else "lon": nan})
 
-    def _coordinate(self, stated: Any) -> float | Outcome:  # noqa: ANN401  as decoded
-        if type(stated) is float:
-            return stated / self._per_degree
-        value = None if stated is None or stated is UNSET else _number(stated)
-        if value is not None:
-            return value / self._per_degree
-        no_value = stated is None or (isinstance(stated, str) and is_no_value(stated))
-        return Outcome.INVALID__NO_FIX if no_value else Outcome.INVALID__SCHEMA
+    def _joined(self, values: Sequence[Any]) -> list[Any]:
+        """Return the values without those that stand beside others, which they complete."""
+        *stated, also = values
+        stated, more = stated[: -self._n_beside], stated[-self._n_beside :]
+        paths = self._paths
+        for place, path, letters in (
+            (0, paths.lat_letter, LAT_LETTERS),
+            (1, paths.lon_letter, LON_LETTERS),
+        ):
+            if path is not None:
+                letter, *more = more
+                number = _number(stated[place]) if isinstance(stated[place], Number) else None
+                if number is not None:
+                    stated[place] = signed(number, letter, letters)
+        if more and not stated[2] is more[0] is UNSET:
+            stated[2] = dated(stated[2], more[0])
+        return [*stated, also]
+
+    def _coordinate(self, stated: Any, letters: str) -> float | Outcome:  # noqa: ANN401  as decoded
+        if stated is UNSET:
+            return Outcome.INVALID__SCHEMA
+        value: float | Outcome | None = stated
+        if isinstance(stated, str):
+            value = numeral(stated)  # first, as nearly all are plain numbers
+            if (
+                value is not None
+                and not self._in_minutes
+                and (stated[0] > "0" or "0" not in stated[:2])
+            ):
+                return value / self._per_degree
+            value = coordinate_in(stated, letters, plain=self._in_degrees)
+        if value is None:
+            return Outcome.INVALID__NO_FIX
+        if self._in_minutes and not isinstance(value, Outcome):
+            value = of_minutes(value)
+        return value if isinstance(value, Outcome) else value / self._per_degree
 
     def _readings(self, parts: Sequence[Any]) -> Readings:
         if parts == self._no_readings:
@@ -430,11 +426,29 @@ class _Position:
         return readings or None
 
 
-def _judge_of(sensed: Mapping[str, JsonPath]) -> Callable[[Sequence[Any]], bool] | None:
+def _judge_of(
+    sensed: Mapping[str, JsonPath],
+) -> Callable[[Sequence[Any]], Outcome | None] | None:
     """Return what says of readings that there is no fix, by the keys where they are; None: none."""
     from anonymizer.codecs.fix_signs import judge_of  # noqa: PLC0415  few inputs need it
 
     return judge_of([str(path.parts[-1]) for path in sensed.values()])
+
+
+def _signs_beside(
+    lat: JsonPath | None,
+) -> tuple[Mapping[JsonPath, Any], Callable[[type, Any], Any] | None]:
+    """Return the paths beside a latitude at which a usual sign may stand, and what judges it.
+
+    Flat names keep what is in front of their last dot: `position.valid` for `position.latitude`.
+    """
+    if lat is None or not isinstance(lat.parts[-1], str):
+        return {}, None
+    from anonymizer.codecs.fix_signs import TYPE_OF, judged  # noqa: PLC0415  see above
+
+    front, dot, _ = lat.parts[-1].rpartition(".")
+    above = lat.parts[:-1]
+    return {JsonPath((*above, front + dot + name)): kind for name, kind in TYPE_OF.items()}, judged
 
 
 def _number(value: Any) -> float | None:  # noqa: ANN401  as decoded: a number or text
@@ -445,6 +459,8 @@ def _time_reader(unit: TimeUnit, zone: tzinfo | None) -> Callable[[float | str],
     """Return a function from a stated time to when it is."""
     if unit == "iso8601":
         return lambda value: _calendar_time(value, zone)
+    if unit == "ddmmyy":
+        return lambda value: day_first(value, zone)
     if unit == "s_ago":
         return _time_before
 
@@ -464,7 +480,7 @@ def _time_before(value: float | str) -> _Time:
     """Return the time of an age in seconds; none is not known, and one below 0 in the future."""
     age_s = _number(value)
     if age_s is None:
-        return None if is_no_value(str(value)) else Outcome.INVALID__SCHEMA
+        return None if is_no_value(str(value)) else Outcome.INVALID__TIME_FORM
     return ago(age_s) if age_s >= 0 else Outcome.INVALID__FUTURE_TIME
 
 
@@ -478,10 +494,10 @@ def _calendar_time(value: float | str, zone: tzinfo | None) -> _Time:
     number = _number(value)
     found = stated_time(str(value), zone) if number is None else calendar_number(number, zone)
     if isinstance(found, StatedInstant):
-        return found if found.unix_s > 0 else None
+        return None if is_unset(found.unix_s) else found
     if number is None:
         return found
     if number > 0 and not is_time_of_any_unit(number):
-        return Outcome.INVALID__SCHEMA
+        return Outcome.INVALID__TIME_FORM
     seconds = in_seconds(number)
     return Outcome.INVALID__TIME_IN_S if isinstance(seconds, float) else seconds

@@ -11,8 +11,15 @@ from math import nan
 
 import msgspec
 
-from anonymizer.codecs._fields import Codec, is_no_value, numeral
-from anonymizer.codecs.any_json import PositionPaths, per_degree_of
+from anonymizer.codecs._fields import Codec, is_no_value
+from anonymizer.codecs.degrees import (
+    LAT_LETTERS,
+    LON_LETTERS,
+    coordinate_in,
+    of_minutes,
+    per_degree_of,
+)
+from anonymizer.codecs.position_paths import PositionPaths
 from anonymizer.domain.fixes import Fix, checked_fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -30,9 +37,14 @@ def codecs_of(paths: PositionPaths) -> Mapping[str, Codec]:
             text = _value_in(text)
         if is_no_value(text):
             return Outcome.INVALID__NO_FIX if text else Outcome.INVALID__EMPTY
-        value = numeral(text)
-        if value is None:
+        letters = LAT_LETTERS if is_lat else LON_LETTERS
+        value = coordinate_in(text, letters, plain=paths.scale == 1.0)
+        if paths.scale == "ddmm" and isinstance(value, float):
+            value = of_minutes(value)
+        if value is None or value is Outcome.INVALID__SCHEMA:
             return Outcome.INVALID__MALFORMED
+        if isinstance(value, Outcome):
+            return value
         degrees = value / per_degree
         lat, lon = (degrees, nan) if is_lat else (nan, degrees)
         found = checked_fix(degrees, 1.0) if is_lat else checked_fix(1.0, degrees)

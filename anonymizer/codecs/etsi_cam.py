@@ -26,8 +26,9 @@ import msgspec
 from msgspec import UNSET, Meta, Raw
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import Readings, StatedId, coordinate, read_part, stated_fix
+from anonymizer.codecs._fields import Readings, StatedId, read_part, stated_fix
 from anonymizer.codecs.coarse import CoarsePoint, short_id
+from anonymizer.codecs.degrees import coordinate_in
 from anonymizer.codecs.paths import JsonPath, PathReader
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
@@ -157,10 +158,10 @@ def _is_cam(kind: Any) -> bool:  # noqa: ANN401  a part of a message, or UNSET
 
 
 def _number_of(stated: Any) -> Any:  # noqa: ANN401  as decoded
-    """Return the number that a text spells, of its own type, see `coordinate`; others as stated."""
+    """Return the number of a text, of its own type, see `coordinate_in`; others as stated."""
     if not isinstance(stated, str):
         return stated
-    return int(stated) if _INTEGER.fullmatch(stated) else coordinate(stated)
+    return int(stated) if _INTEGER.fullmatch(stated) else coordinate_in(stated, "")
 
 
 def _scaled(stated: _Number, per_unit: float) -> float:

@@ -18,7 +18,7 @@ from typing import Any, cast
 from msgspec import Raw, defstruct, json
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import NoFixError, R, number_or_text, read_part
+from anonymizer.codecs._fields import R, SignError, number_or_text, read_part
 from anonymizer.codecs.times import (
     MOST_S,
     PER_SECOND,
@@ -50,6 +50,14 @@ _MODES = frozenset({"fixmode", "navmode"})
 _DILUTIONS = frozenset({"hdop", "pdop"})
 _MOST_DILUTION = 99.0
 """What receivers write that have none: 99.9 or 99.99."""
+_HEMISPHERES = frozenset({
+    "ns", "ew", "latdir", "londir", "latitudedir", "longitudedir", "latdirection", "londirection",
+    "latitudedirection", "longitudedirection", "lathemisphere", "lonhemisphere",
+    "latitudehemisphere", "longitudehemisphere", "latref", "lonref", "latituderef",
+    "longituderef", "northsouth", "eastwest", "nsindicator", "ewindicator", "latns", "lonew",
+})  # fmt: skip
+"""Members whose letter is the sign of a number beside them."""
+_NEGATIVE = frozenset({"s", "south", "w", "west"})
 _TIMES = (
     "fixtime", "timeoffix", "fixtimestamp", "positiontime", "locationtime", "measuredat",
     "gpstime", "gnsstime", "gpstimestamp", "gnsstimestamp", "gpsdatetime", "datetime", "timestamp",
@@ -73,10 +81,10 @@ _NO = frozenset(
 )
 _YES = frozenset({"true", "yes", "on", "y"})
 
-_PRESENCE, _COUNT, _LACK, _MODE, _DILUTION = range(5)
+_PRESENCE, _COUNT, _LACK, _MODE, _DILUTION, _HEMISPHERE = range(6)
 _SIGNS = {
     name: sign
-    for sign, names in enumerate((_HAS, _COUNTS, _LACKS, _MODES, _DILUTIONS))
+    for sign, names in enumerate((_HAS, _COUNTS, _LACKS, _MODES, _DILUTIONS, _HEMISPHERES))
     for name in names
 }
 
@@ -85,6 +93,11 @@ USUAL = (
     "fix", "gps_fix", "gpsFix", "valid", "sats", "satellites", "hdop", "HDOP", "stale", "no_fix",
 )  # fmt: skip
 """Spellings of signs beside the place in flat formats, and in `layouts`."""
+HEMISPHERES = (
+    "ns", "ew", "NS", "EW", "lat_dir", "lon_dir", "latHemisphere", "lonHemisphere",
+)  # fmt: skip
+"""Spellings of the letter of a hemisphere there."""
+BESIDE = (*USUAL, *HEMISPHERES)
 
 
 class _Sign:
@@ -93,15 +106,16 @@ class _Sign:
     name: str
 
 
-_TYPE_OF = {name: type(f"_Sign_{name}", (_Sign,), {"name": name}) for name in USUAL}
+TYPE_OF = {name: type(f"_Sign_{name}", (_Sign,), {"name": name}) for name in BESIDE}
+"""By the spelling; `judged` is the hook for these types."""
 
 
 def with_signs(record: type[R]) -> type[R]:
     """Return a struct with the usual signs as members, too; `judged` is their decoding hook."""
     fields: list[tuple[str, Any, Any]] = [
-        (f"_{name}", _TYPE_OF[name] | None, None) for name in USUAL
+        (f"_{name}", TYPE_OF[name] | None, None) for name in BESIDE
     ]
-    names = {f"_{name}": name for name in USUAL}
+    names = {f"_{name}": name for name in BESIDE}
     made: Any = defstruct(record.__name__, fields, bases=(record,), rename=names, gc=False)
     return cast("type[R]", made)
 
@@ -111,16 +125,17 @@ def judged(kind: type[_Sign], stated: Any) -> _Sign:  # noqa: ANN401  any JSON
 
     Raises
     ------
-    NoFixError
-        If it says that there is no fix.
+    SignError
+        If it says that there is no fix, or that the number beside it lacks its sign.
     """
     if isinstance(stated, bool | int | float | str):
         try:
             part = Raw(json.encode(stated))
         except (OverflowError, ValueError):  # of an integer without end, or half a character
             return kind()
-        if says_no_fix({kind.name: part}):
-            raise NoFixError
+        why = refused({kind.name: part})
+        if why is not None:
+            raise SignError(why)
     return kind()
 
 
@@ -131,7 +146,19 @@ def said_of_fix(members: Mapping[str, Raw]) -> StatedInstant | Outcome | None:
     """
     for name in members:
         if len(name) <= _MOST_CHARS and _is_of_fix(name):
-            return Outcome.INVALID__NO_FIX if says_no_fix(members) else time_of_fix(members)
+            why = refused(members)
+            return time_of_fix(members) if why is None else why
+    return None
+
+
+def refused(members: Mapping[str, Raw]) -> Outcome | None:
+    """Return why the place beside some members is none: no fix, or `S` or `W` beside a number."""
+    for name, part in members.items():
+        sign = _sign_of(name) if len(name) <= _MOST_CHARS else None
+        if sign == _HEMISPHERE and _word(part) in _NEGATIVE:
+            return Outcome.INVALID__NOT_DEGREES
+        if sign is not None and _is_lost(sign, part):
+            return Outcome.INVALID__NO_FIX
     return None
 
 
@@ -162,8 +189,8 @@ def time_of_fix(members: Mapping[str, Raw]) -> StatedInstant | None:
     return min(found)[1] if found else None
 
 
-def judge_of(names: Sequence[str]) -> Callable[[Sequence[Any]], bool] | None:
-    """Return what says whether one of some members says that there is no fix; None: none can.
+def judge_of(names: Sequence[str]) -> Callable[[Sequence[Any]], Outcome | None] | None:
+    """Return what says whether one of some members refuses the place; None: none can.
 
     It takes their values in order; what is no `Raw` is not stated.
     """
@@ -171,9 +198,9 @@ def judge_of(names: Sequence[str]) -> Callable[[Sequence[Any]], bool] | None:
     if not signs:
         return None
 
-    def judge(parts: Sequence[Any]) -> bool:
+    def judge(parts: Sequence[Any]) -> Outcome | None:
         stated = ((name, parts[place]) for place, name in signs)
-        return any(says_no_fix({name: part}) for name, part in stated if isinstance(part, Raw))
+        return refused({name: part for name, part in stated if isinstance(part, Raw)})
 
     return judge
 
@@ -192,6 +219,8 @@ def _is_lost(sign: int, part: Raw) -> bool:
         return value in {0.0, 1.0} or word in _NO
     if sign == _DILUTION:
         return value < 0 or value >= _MOST_DILUTION
+    if sign == _HEMISPHERE:
+        return False
     return value == 0 or (sign == _PRESENCE and (value < 0 or word in _NO))
 
 

@@ -118,7 +118,7 @@ def _fix_of(message: _Message) -> Fix | Outcome:
     recorded_at = message.metadata.written_at if message.metadata else None
     time = None if recorded_at is None else _time_of(recorded_at, core)
     if time is None and recorded_at is not None:
-        return Outcome.INVALID__SCHEMA
+        return Outcome.INVALID__TIME_FORM
     return stated_fix(*place, time=time, device=core.id, readings=_readings_of(core))
 
 

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from anonymizer.codecs._fields import MPS_PER_KMH
-from anonymizer.codecs.fix_signs import USUAL
-from anonymizer.codecs.times import MOST_S
+from anonymizer.codecs.fix_signs import BESIDE
+from anonymizer.codecs.times import LEAST_CERTAIN_S, MOST_CERTAIN_S
 
-LEAST_TIME_S, MOST_TIME_S = 0.0, MOST_S
-"""Between these is what a layout means by a time; others are none, or in another unit."""
+LEAST_TIME_S, MOST_TIME_S = LEAST_CERTAIN_S, MOST_CERTAIN_S
+"""Between these is what a layout means by a time; others may be none, or in another unit."""
 
 
 class Role(IntEnum):
@@ -78,7 +78,7 @@ class Layout(NamedTuple):
     msgpack: bool = False
 
 
-_SIGNS = dict.fromkeys(USUAL, Member(Role.SIGN))
+_SIGNS = dict.fromkeys(BESIDE, Member(Role.SIGN))
 _NATIVE = Layout(
     {
         "lat": Member(Role.LAT),

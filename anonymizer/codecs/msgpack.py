@@ -16,8 +16,8 @@ from msgspec.msgpack import Decoder
 
 from anonymizer.codecs._fields import (
     UNSTATED,
-    NoFixError,
     Number,
+    SignError,
     Stated,
     StatedId,
     stated_fix,
@@ -78,8 +78,8 @@ def _read(decoder: Decoder[T], payload: bytes | Raw) -> T | Outcome:
         return decoder.decode(payload)
     except msgspec.ValidationError:
         return Outcome.INVALID__SCHEMA
-    except NoFixError:
-        return Outcome.INVALID__NO_FIX
+    except SignError as sign:
+        return sign.why
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return Outcome.INVALID__MALFORMED
 

@@ -29,6 +29,8 @@ _LEAST_BYTES = 20
 _OBJECTS: Decoder[Any] = Decoder(list[Raw] | None)
 _INDEX = re.compile(r"[0-9]{1,6}")
 _SEARCH = re.compile(r"([^\[\]]+)\[([^\[\]=]+)=([^\[\]]+)\]")
+_NO_KEY = re.compile(r"[\x00-\x1f\"\\]")
+"""What a decoder cannot look for."""
 _DOT = re.compile(r"\.(?![^\[\]]*\])")
 """A dot that is not in brackets."""
 
@@ -64,14 +66,16 @@ class JsonPath(NamedTuple):
         """Return the path that settings state.
 
         `gps.latitude`, `coordinates.1` and `data[key=Location].value` are texts;
-        `["gps.latitude"]` is a list, for keys that have dots or brackets or are digits. `$` in
-        front means the whole message.
+        `["gps.latitude"]` is a list, also written as text, for keys that have dots or brackets or
+        are digits. `$` in front means the whole message.
 
         Raises
         ------
         ValueError
-            If a part is empty, there is none, or a search is the last one.
+            If a part is empty, there is none, one can be no key, or a search is the last one.
         """
+        if isinstance(stated, str) and stated.startswith("["):
+            stated = _listed(stated)
         if isinstance(stated, str):
             parts: list[Step] = [step for part in _DOT.split(stated) for step in _steps(part)]
         else:
@@ -80,6 +84,15 @@ class JsonPath(NamedTuple):
         parts = parts[of_message:]
         if not parts or any(part == "" or (type(part) is int and part < 0) for part in parts):
             raise ValueError("must be keys separated by dots, such as gps.latitude")
+        if any(isinstance(part, str) and _NO_KEY.search(part) for part in parts):
+            raise ValueError(
+                "keys have no quotes and backslashes: a key with dots is a list, "
+                """["gps.latitude"], where a text is needed '["gps.latitude"]'"""
+            )
+        if isinstance(stated, str) and any(
+            str(part).startswith("-") and str(part)[1:].isdigit() for part in parts
+        ):
+            raise ValueError("places in an array are counted from its begin, 0; see positions")
         if isinstance(parts[-1], ArraySearch):
             raise ValueError("must name a key of what it searches for: data[key=a].value")  # noqa: TRY004  likewise
         return cls(tuple(parts), of_message)
@@ -87,6 +100,14 @@ class JsonPath(NamedTuple):
     def __str__(self) -> str:
         """Return the path as text."""
         return ".".join(map(str, ("$",) * self.of_message + self.parts)).replace(".[", "[")
+
+
+def _listed(text: str) -> Sequence[str | int]:
+    """Return the keys of a list in a text, which names one with dots where only texts can be."""
+    try:
+        return msgspec.json.decode(text, type=list[str | int])
+    except msgspec.DecodeError:
+        raise ValueError("""is no list of keys such as '["gps.latitude"]'""") from None
 
 
 def _steps(part: str) -> list[Step]:
@@ -105,6 +126,10 @@ class PathReader:
     wanted
         Each path, and the type of its value for msgspec. Except for `Raw`, a value may be null.
         None in place of a path: the value is always missing.
+    beside
+        The type of what may stand at a path that no value is taken from, and `dec_hook` judges.
+    dec_hook
+        Of msgspec, for types that are not its own.
 
     Raises
     ------
@@ -114,16 +139,24 @@ class PathReader:
         an array is not below 1,000.
     """
 
-    def __init__(self, wanted: Sequence[tuple[JsonPath | None, Any]]) -> None:
+    def __init__(
+        self,
+        wanted: Sequence[tuple[JsonPath | None, Any]],
+        *,
+        beside: Mapping[JsonPath, Any] | None = None,
+        dec_hook: Callable[[type, Any], Any] | None = None,
+    ) -> None:
         tree: dict[Step, Any] = {}
         for slot, (path, kind) in enumerate(wanted):
             if path is not None:
                 _plant(tree, path, slot, kind)
+        for path, kind in (beside or {}).items():
+            _plant_beside(tree, path, kind)
         self._blank: list[Any] = [UNSET] * len(wanted)
-        self._root = _node(tree)
+        self._root = _node(tree, dec_hook)
         self._flat = _flat_getter(self._root, len(wanted))
-        self._decoder: Decoder[Any] = Decoder(self._root.kind)
-        self._decoder_of_all: Decoder[Any] = Decoder(list[self._root.kind])  # type: ignore[name-defined]
+        self._decoder: Decoder[Any] = Decoder(self._root.kind, dec_hook=dec_hook)
+        self._decoder_of_all: Decoder[Any] = Decoder(list[self._root.kind], dec_hook=dec_hook)  # type: ignore[name-defined]
 
     def read(self, payload: bytes) -> list[Any] | Outcome:
         """Return the values of a whole payload, or why there are none. Never raises.
@@ -294,17 +327,27 @@ def _plant(tree: dict[Step, Any], path: JsonPath, slot: int, kind: Any) -> None:
     leaf.slots.append(slot)
 
 
-def _node(tree: Mapping[Step, Any] | _Leaf) -> _Node:
+def _plant_beside(tree: dict[Step, Any], path: JsonPath, kind: Any) -> None:  # noqa: ANN401  a type
+    """Add a value that is only judged, if there is an object for it, and no other at its path."""
+    for part in path.parts[:-1]:
+        tree = tree[part]
+    tree.setdefault(path.parts[-1], _Leaf(kind, []))
+
+
+def _node(tree: Mapping[Step, Any] | _Leaf, dec_hook: Any = None) -> _Node:  # noqa: ANN401  see above
     if isinstance(tree, _Leaf):
         return tree
-    children = [(key, _node(below)) for key, below in tree.items()]
+    children = [(key, _node(below, dec_hook)) for key, below in tree.items()]
     slots = [slot for _, child in children for slot in child.slots]
     searches = {key: child for key, child in children if isinstance(key, ArraySearch)}
     if children and len(searches) == len(children):
-        return _searched(searches, slots)
+        return _searched(searches, slots, dec_hook)
     kinds = {type(key) for key, _ in children}
     if kinds - {str} and kinds - {int}:
-        raise ValueError("a part of the message cannot be an object and an array")
+        raise ValueError(
+            "a part of the message cannot be an object and an array: arrays in arrays are not"
+            " read, so let the sender write one position, or one array of them, a message"
+        )
     kind = _struct_of_array(children) if kinds == {int} else _struct_of_object(children)
     fields = [(_field(key, i), child) for i, (key, child) in enumerate(children)]
     leaves = [
@@ -352,13 +395,20 @@ def _struct(fields: Sequence[tuple[str, Any, Any]], **how: Any) -> Any:  # noqa:
     return msgspec.defstruct("Part", fields, bases=(Stated,), namespace=nowhere, gc=False, **how)
 
 
-def _searched(children: Mapping[ArraySearch, _Node], slots: list[int]) -> _Searched:
+def _searched(
+    children: Mapping[ArraySearch, _Node],
+    slots: list[int],
+    dec_hook: Any,  # noqa: ANN401  see above
+) -> _Searched:
     keys = sorted({search.key for search in children})
     names = {f"f{i}": key for i, key in enumerate(keys)}
     kind = msgspec.defstruct(
         "Keyed", [(name, Raw, UNSET) for name in names], bases=(Stated,), rename=names, gc=False
     )
-    found = [(search, Decoder(child.kind), child) for search, child in children.items()]
+    found = [
+        (search, Decoder(child.kind, dec_hook=dec_hook), child)
+        for search, child in children.items()
+    ]
     return _Searched(Raw, slots, Decoder(kind), list(names.items()), found)
 
 

@@ -18,7 +18,8 @@ import msgspec
 from msgspec import UNSET
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import DeviceId, numeral
+from anonymizer.codecs._fields import DeviceId
+from anonymizer.codecs.degrees import numeral
 from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector
 from anonymizer.codecs.times import MOST_S, calendar_number, unix_s
 from anonymizer.domain.outcomes import Outcome

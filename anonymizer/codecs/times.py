@@ -1,12 +1,14 @@
 """Times as devices state them: numbers in a unit, and texts like ISO 8601.
 
-- A time of 1970 or before is none: clocks that were never set state 0, the year 1, or -1.
+- A time before 1970 is none: clocks that were never set state 0, the year 1, or -1. So are the
+  other days on which such clocks begin or end, see `is_unset`.
 - A number whose size is that of another unit is refused, and the reason names the unit: from 1973
   to 5138 seconds have 9 to 11 digits, milliseconds 12 to 14, and so on.
 - Text may leave out the separators (AIS: `YYYYMMDDhhmmss`), also the seconds, or have milliseconds
-  more, and say 24:00 or the leap second :60, which is the second after :59. Other forms (day first,
-  12 hours, names of months, two digits of a year) are refused: what they mean differs from country
-  to country. So is a day alone.
+  more, and say 24:00 or the leap second :60, which is the second after :59. English names of
+  months are read (RFC 1123, `date`, JavaScript), and `/Date(1800000000000)/` of .NET. Other forms
+  (day first, 12 hours, two digits of a year) are refused: what they mean differs from country to
+  country. So is a day alone.
 - A text without an offset is in the zone that the settings state, else in UTC. As nobody said so,
   such a time is `zoneless`: if it is not plausible, the missing zone is the reason that is given.
 """
@@ -21,12 +23,18 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from anonymizer.domain.outcomes import Outcome
 
 NumberUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
-TimeUnit: TypeAlias = Literal["s", "ms", "us", "ns", "iso8601", "s_ago"]
+TimeUnit: TypeAlias = Literal["s", "ms", "us", "ns", "iso8601", "ddmmyy", "s_ago"]
 
 PER_SECOND: Mapping[NumberUnit, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 _LEAST_S, MOST_S = 1e8, 1e11
 """Seconds since 1970 of March 1973 and November 5138."""
 _SINCE_2001_S = 1e9
+_DAY_S = 86_400
+_LARGEST = (2.0**31 - 1, 2.0**32 - 1)
+LEAST_CERTAIN_S, MOST_CERTAIN_S = _SINCE_2001_S, 2.0**31 - 1
+"""Unix seconds between these are a time whatever else they could mean."""
+_UNSET_S = ((315_532_800.0, 316_051_200.0), (253_370_764_800.0, 253_402_300_800.0))
+"""From the epoch of FAT to the day of that of GPS, 1 to 6 January 1980; the year 9999."""
 _REASON: Mapping[NumberUnit, Outcome] = {
     "s": Outcome.INVALID__TIME_IN_S,
     "ms": Outcome.INVALID__TIME_IN_MS,
@@ -39,7 +47,6 @@ HYPHENS = slice(4, 8, 3)
 """Where a date has its hyphens; neither a number nor a word for none has two of them there."""
 _NO_DAY = "0000-00-00"
 """Begin of a date that was never set, as databases write it."""
-_DAY_S = 86_400
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  of times without a zone, which are in UTC
 _DIGITS = re.compile(r"(?:19|20)\d{10}|\d{14}(?:\d{3})?", re.ASCII)
 """YYYYMMDDhhmm, YYYYMMDDhhmmss, or milliseconds as well."""
@@ -50,7 +57,19 @@ _ODD = re.compile(
     r" ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?(?: (?:UTC|GMT)|\[[A-Z0-9/_+-]+\])?",
     re.ASCII | re.IGNORECASE,
 )
-_ODD_ENDS = frozenset("CTct]")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NAMED = re.compile(
+    rf"(?:[a-z]{{3}},? )?(?:(?P<d>\d\d?)[ -](?P<m>{'|'.join(_MONTHS)})[ -](?P<y>\d{{4}})"
+    rf"|(?P<m2>{'|'.join(_MONTHS)}) +(?P<d2>\d\d?)(?: (?P<y2>\d{{4}}))?)"
+    r" (?P<clock>\d\d:\d\d:\d\d)(?(y)|(?(y2)| (?P<y3>\d{4})))"
+    r" ?(?P<zone>Z|UTC|GMT)?(?P<offset>[+-]\d{4})?(?: \([^()]{1,64}\))?",
+    re.ASCII | re.IGNORECASE,
+)
+"""Dates with the name of a month and four digits of the year, whose order cannot be mistaken."""
+_OF_NET = re.compile(r"\\?/Date\((\d{1,16})(?:[+-]\d{4})?\)\\?/", re.ASCII)
+"""Milliseconds; an offset says only how to show them."""
+_DAY_FIRST = re.compile(r"(\d\d)(\d\d)(\d\d)T?(\d{6}(?:\.\d{1,9})?)", re.ASCII)
+_ODD_ENDS = frozenset("CTct])/")
 """Ends of odd texts that Python never reads, which to try would cost a microsecond."""
 _OFFSET = re.compile(r"([+-])(\d\d):?([0-5]\d)?", re.ASCII)
 
@@ -76,7 +95,7 @@ def instant(text: str, zone: tzinfo | None = None) -> StatedInstant | None:
     `zone` is that of texts without an offset. Digits below the microsecond are cut off. In the hour
     that clocks repeat in autumn, a local time is its first occurrence.
     """
-    more_s = 0
+    more_s = 0.0
     if text.isdigit():
         if not _DIGITS.fullmatch(text):
             return None
@@ -106,11 +125,13 @@ def unix_s(text: str, zone: tzinfo = UTC) -> float | None:
     return None if found is None else found.unix_s
 
 
-def _iso_of(text: str) -> tuple[str, int]:
+def _iso_of(text: str) -> tuple[str, float]:
     """Return a text for `datetime`, empty if it is none, and the seconds by which it is later."""
-    found = _ODD.fullmatch(text.strip())
+    text = text.strip()
+    found = _ODD.fullmatch(_of_named_month(text))
     if found is None:
-        return "", 0
+        net = _OF_NET.fullmatch(text)
+        return ("", 0) if net is None else ("1970-01-01T00:00:00Z", int(net[1]) / 1e3)
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     second, fraction, more_s = second or "00", fraction or "0", 0
     if hour == "24" and not int(minute + second + fraction):
@@ -119,6 +140,17 @@ def _iso_of(text: str) -> tuple[str, int]:
         second, more_s = "59", 1
     zone = "Z" if (zone or "").upper() in {"Z", "UTC", "GMT"} else zone or ""
     return f"{year}-{month}-{day}T{hour}:{minute}:{second}.{fraction}{zone}", more_s
+
+
+def _of_named_month(text: str) -> str:
+    """Return a date with the name of a month with its number, other texts as they are."""
+    found = _NAMED.fullmatch(text)
+    if found is None:
+        return text
+    of = found.groupdict()
+    month = _MONTHS.index((of["m"] or of["m2"]).lower()) + 1
+    year, day = of["y"] or of["y2"] or of["y3"], int(of["d"] or of["d2"])
+    return f"{year}-{month:02}-{day:02}T{of['clock']}{of['offset'] or of['zone'] or ''}"
 
 
 def zone_of(text: str) -> tzinfo:
@@ -147,17 +179,28 @@ def in_seconds(number: float, unit: NumberUnit = "s") -> float | Outcome | None:
     Only numbers of a size that no time has in `unit` are refused, and the digits of a date and a
     time, which would be of 1976 or 2612.
     """
-    if unit == "s" and _LEAST_S <= number < MOST_S:
+    if unit == "s" and LEAST_CERTAIN_S <= number < MOST_CERTAIN_S:
         return float(number)
-    if not (isfinite(number) and number > 0):
+    if not (isfinite(number) and number > 0) or number in _LARGEST:
+        return None
+    if is_unset(seconds := number / PER_SECOND[unit]):
         return None
     if calendar_number(number) is not None:
-        return Outcome.INVALID__SCHEMA
+        return Outcome.INVALID__TIME_FORM
     for other, per_second in PER_SECOND.items():
         if _LEAST_S * per_second <= number < MOST_S * per_second:
             return number / per_second if other == unit else _REASON[other]
-    seconds = number / PER_SECOND[unit]
     return seconds if seconds < MOST_S else Outcome.INVALID__FUTURE_TIME
+
+
+def is_unset(unix_s: float) -> bool:
+    """Return whether a time is where a clock begins that was never set, or where none ends.
+
+    That is before 1970, the first days of 1980 and the year 9999.
+    """
+    if LEAST_CERTAIN_S <= unix_s < MOST_CERTAIN_S:
+        return False
+    return unix_s <= 0 or any(first <= unix_s < last for first, last in _UNSET_S)
 
 
 def stated_time(text: str, zone: tzinfo | None = None) -> StatedInstant | Outcome | None:
@@ -165,8 +208,38 @@ def stated_time(text: str, zone: tzinfo | None = None) -> StatedInstant | Outcom
     text = text.strip(PADDING)
     found = instant(text, zone) if len(text) > _DAY_CHARS else None
     if found is None:
-        return None if text.startswith(_NO_DAY) else Outcome.INVALID__SCHEMA
-    return found if found.unix_s > 0 else None
+        return None if text.startswith(_NO_DAY) else Outcome.INVALID__TIME_FORM
+    return None if is_unset(found.unix_s) else found
+
+
+def dated(date: object, clock: object) -> object:
+    """Return a date and a time of day, each a text or a number of digits, as one text.
+
+    None where either says that there is none; what is missing is as missing in the text.
+    """
+    if date is None or clock is None:
+        return None
+    return f"{_digits(date)}T{_digits(clock)}"
+
+
+def _digits(stated: object) -> str:
+    """Return a number such as 80000.5 with the zeros in front that a text has; a text as it is."""
+    if not isinstance(stated, float):
+        return stated.strip(PADDING) if isinstance(stated, str) else ""
+    whole, fraction = divmod(stated, 1.0) if isfinite(stated) else (0.0, 0.0)
+    return f"{int(whole):06}" + f"{fraction:.3f}"[1:] * (fraction > 0)
+
+
+def day_first(stated: float | str, zone: tzinfo | None = None) -> StatedInstant | Outcome | None:
+    """Return the time of `ddmmyy` and `hhmmss`, as of NMEA 0183, which are in UTC unless said."""
+    text = stated.strip(PADDING) if isinstance(stated, str) else f"{stated:012.0f}"
+    found = _DAY_FIRST.fullmatch(text)
+    if found is None:
+        return None if text in {"", "T"} else Outcome.INVALID__TIME_FORM
+    day, month, year, clock = found.groups()
+    if day == "00":
+        return None
+    return stated_time(f"20{year}-{month}-{day}T{clock}", zone or UTC)
 
 
 def calendar_number(number: float, zone: tzinfo | None = None) -> StatedInstant | None:

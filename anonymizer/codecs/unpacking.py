@@ -1,4 +1,4 @@
-"""Payloads that are packed: gzip, zlib and raw deflate; CBOR or packed fields in place of JSON.
+"""Payloads that are packed: compressed, base64, in a text or in lines, or not JSON at all.
 
 An input declares it; nothing is guessed, because whoever may publish could choose the way that
 costs most. What a payload may unpack to is bounded while it is unpacked.
@@ -9,15 +9,19 @@ References
 """
 
 import zlib
+from base64 import b64decode
 from collections.abc import Callable, Sequence
 from math import isfinite
 from struct import unpack_from
 from typing import Any
 
 import msgspec
+from msgspec import Raw
+from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import Codec
+from anonymizer.codecs._fields import Codec, read_part, too_many
 from anonymizer.codecs.packed_fields import WORD, fields_reader
+from anonymizer.codecs.paths import JsonPath, PathReader
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -26,6 +30,11 @@ _WINDOW_BITS = {
     "zlib": zlib.MAX_WBITS,
     "deflate": -zlib.MAX_WBITS,
 }
+LINES = "lines"
+_INSIDE = "in "
+_BYTES_OF_LINE = 20
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_TEXT_DECODER = Decoder(str)
 _MOST_DEPTH = 64
 _MOST_MEMBERS = 64
 _MANY_ITEMS, _BYTES_OF_ITEM = 3500, 100
@@ -57,7 +66,9 @@ def unpacked(codec: Codec, packings: Sequence[str], *, max_bytes: int) -> Codec:
     max_bytes
         A payload that unpacks to more is too large.
     """
-    steps = [_step(packing, max_bytes) for packing in packings]
+    steps = [_step(packing, max_bytes) for packing in packings if packing != LINES]
+
+    in_lines = packings[-1] == LINES
 
     def decode(payload: bytes) -> Sequence[Fix | Outcome]:
         if not payload:
@@ -67,22 +78,63 @@ def unpacked(codec: Codec, packings: Sequence[str], *, max_bytes: int) -> Codec:
                 payload = step(payload)
         except _UnpackingError as error:
             return [error.why]
-        return codec(payload)
+        return _of_lines(codec, payload) if in_lines else codec(payload)
 
     return decode
 
 
 def stands_for_json(packing: str) -> bool:
     """Return whether what is packed so is no text that something else may pack."""
-    return packing == "cbor" or packing.startswith(WORD)
+    return packing in {"cbor", LINES} or packing.startswith(WORD)
+
+
+def _of_lines(codec: Codec, payload: bytes) -> Sequence[Fix | Outcome]:
+    """Return what is on each line; a bad one spoils no other."""
+    lines = [line for line in payload.split(b"\n") if line.strip()]
+    if too_many(len(lines), len(payload), least=_BYTES_OF_LINE):
+        return [Outcome.INVALID__SCHEMA]
+    return [found for line in lines for found in codec(line)] or [Outcome.INVALID__EMPTY]
 
 
 def _step(packing: str, max_bytes: int) -> Callable[[bytes], bytes]:
     if packing.startswith(WORD):
         return _of_fields(packing)
+    if packing.startswith(_INSIDE):
+        return _inside(packing.removeprefix(_INSIDE))
+    if packing == "base64":
+        return _of_base64
     if packing == "cbor":
         return lambda payload: _json_of_cbor(payload, max_bytes)
     return lambda payload: _inflated(payload, _WINDOW_BITS[packing], max_bytes)
+
+
+def _of_base64(payload: bytes) -> bytes:
+    """Return what base64 stands for, in either alphabet, with or without its padding."""
+    plain = payload.strip(b' \t\r\n\0"=').translate(_URL_SAFE)
+    try:
+        return b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
+    except ValueError:
+        raise _UnpackingError(Outcome.INVALID__MALFORMED) from None
+
+
+def _inside(path: str) -> Callable[[bytes], bytes]:
+    """Return what takes the message out of another one: its text, or its object as it stands."""
+    reader = PathReader([(JsonPath.of(path), Raw)])
+
+    def step(payload: bytes) -> bytes:
+        values = reader.read(payload)
+        part = values if isinstance(values, Outcome) else values[0]
+        if not isinstance(part, Raw):
+            raise _UnpackingError(part if isinstance(part, Outcome) else Outcome.INVALID__SCHEMA)
+        text = bytes(part)
+        if text[:1] != b'"':
+            return text
+        inner = read_part(_TEXT_DECODER, part)
+        if isinstance(inner, Outcome):
+            raise _UnpackingError(inner)
+        return inner.encode("utf-8", "replace")
+
+    return step
 
 
 def _of_fields(packing: str) -> Callable[[bytes], bytes]:

@@ -58,6 +58,9 @@ class Outcome(IntEnum):
     INVALID__ENCRYPTED = 25
     """Encrypted, and no key of the input opens it."""
 
+    INVALID__NOT_DEGREES = 32
+    """A coordinate that is no signed number of degrees: minutes, or a letter of the hemisphere that
+    the input does not declare."""
     INVALID__COMPRESSED = 33
     """Compressed, and the input does not declare it."""
     INVALID__NO_ZONE = 34
@@ -70,6 +73,8 @@ class Outcome(IntEnum):
     """The same: microseconds."""
     INVALID__TIME_IN_NS = 38
     """The same: nanoseconds."""
+    INVALID__TIME_FORM = 39
+    """A time in a form that is not read: day first, 12 hours, two digits of a year."""
 
     # Readable, but not safe (or not possible) to publish.
     SUPPRESSED__OFF_GRAPH = 40

@@ -26,6 +26,14 @@ def accounted(network: RoadNetwork, unit: str, become: Mapping[str, int]) -> Roa
     return replace(network, account="; ".join(filter(None, said)))
 
 
+def with_odd_directions(network: RoadNetwork, n: int) -> RoadNetwork:
+    """Return a network that says how many values of `oneway` are not known."""
+    if not n:
+        return network
+    said = f"oneway with a word that is not known (write yes, -1 or no), open both ways: {n:,}"
+    return replace(network, account="; ".join(filter(None, (network.account, said))))
+
+
 def edges_became(
     nodes: Nodes,
     ends: IntArray,

@@ -1,6 +1,7 @@
 """Network formats: load a road network from any known source."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from anonymizer.networks.cities import city
 from anonymizer.networks.drawn_roads import MAX_SPACING_M
 from anonymizer.networks.graphs import AnyGraph, from_networkx, is_graph, load_graphml
 from anonymizer.networks.grids import grid
+from anonymizer.networks.implausible import doubts
 from anonymizer.networks.layers import joined
 from anonymizer.networks.line_layers import LINE_ENDINGS, load_lines
 from anonymizer.networks.osm import OSM_ENDINGS, load_osm
@@ -116,7 +118,8 @@ def load_network(
         raise InputError(f"{name}: {error}") from error
     if network.n_roads == 0:
         raise InputError(f"{name}: {_roadless(network)}")
-    return network
+    said = (network.account, doubts(network))
+    return replace(network, account="; ".join(filter(None, said)))
 
 
 def _joined(source: str, max_spacing_m: float) -> RoadNetwork:

@@ -71,8 +71,9 @@ def load_graphml(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNet
 def from_networkx(graph: AnyGraph, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork:
     """Build a network from a graph, in the node and adjacency order of the graph.
 
-    Node attributes: `x` is the longitude, `y` the latitude; a graph may have neither. If its
-    attribute `crs` names another reference system, they are converted from that. Edge
+    Node attributes: `x` is the longitude, `y` the latitude, or `lon` and `lat` (`long`, `lng`,
+    `longitude` and `latitude`), in any case; a graph may have none. If its
+    attribute `crs` names another reference system, `x` and `y` are converted from that. Edge
     attributes, each optional, typed or text: `length` in metres; `speed_kph`, or else `maxspeed`
     and `highway` (of lists, as OSMnx makes them, the lowest limit and the first class count);
     `oneway`; `osmid`, the way of OpenStreetMap (of a list the first one); `geometry`, a line of
@@ -91,10 +92,7 @@ def from_networkx(graph: AnyGraph, *, max_spacing_m: float = MAX_SPACING_M) -> R
     """
     names = list(graph)
     in_degrees = _degrees(graph.graph.get("crs"))
-    lat, lon = in_degrees(
-        _numbers([graph.nodes[node] for node in names], "y"),
-        _numbers([graph.nodes[node] for node in names], "x"),
-    )
+    lat, lon = _places([graph.nodes[node] for node in names], in_degrees)
     there = ~null_island(lat, lon)
     names = [node for node, is_there in zip(names, there.tolist(), strict=True) if is_there]
     index = {node: place for place, node in enumerate(names)}
@@ -230,6 +228,19 @@ def _degrees(crs: object) -> Degrees:
     return in_degrees
 
 
+def _places(nodes: Sequence[Attributes], in_degrees: Degrees) -> tuple[FloatArray, FloatArray]:
+    """Return latitude and longitude of each node, NaN where none is stated."""
+    there = {str(name).lower(): name for node in nodes for name in node}
+    there |= {name: name for name in ("x", "y") if any(name in node for node in nodes)}
+    for lat, lon in (("y", "x"), *_PLACES):
+        if lat in there and lon in there:
+            stated = _numbers(nodes, there[lat]), _numbers(nodes, there[lon])
+            return in_degrees(*stated) if lat == "y" else stated
+    return _numbers(nodes, "y"), _numbers(nodes, "x")
+
+
+_PLACES = (("lat", "lon"), ("lat", "long"), ("lat", "lng"), ("latitude", "longitude"))
+"""Names of coordinates that are degrees."""
 _WGS84 = frozenset({"epsg:4326", "ogc:crs84", "wgs84", "none", "nan", ""})
 
 

@@ -1,4 +1,4 @@
-"""Places and lengths that no road has: a node at 0, 0, and a length in kilometres.
+"""Places and lengths that no road has: a node at 0, 0, a length in kilometres, one point for all.
 
 Programs write 0, 0 where they know no place. One such node makes a road across the earth, which
 gets nodes in between: regions and density are then those of another network.
@@ -10,6 +10,7 @@ import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.drawn_roads import Nodes
 
 _FAR_DEG = 1.0
@@ -18,6 +19,10 @@ _LEAST, _MOST = 0.9, 3.0
 """Lengths of roads by the distance of their ends: few are more bent, and none is shorter."""
 _LEAST_M = 50.0
 """Nearer ends may be those of a long loop."""
+_SHORTEST_M = 1.0
+"""Half of all roads are longer."""
+_LEAST_SHARE, _FEWEST_PARTS = 0.25, 4
+"""The largest part of a network of roads has more of its nodes; islands are fewer."""
 
 
 class WithoutNullIsland(NamedTuple):
@@ -67,3 +72,27 @@ def lengths_in_doubt(
     for times in (1e3, 1e-3):
         off |= (ratio * times >= _LEAST) & (ratio * times <= _MOST)
     return off
+
+
+def doubts(network: RoadNetwork) -> str:
+    """Return why roads are certainly not drawn as they are, and what to do; empty if they may be.
+
+    That latitude and longitude are exchanged cannot be seen here, but where positions are known.
+    """
+    if not (network.has_coordinates and network.n_roads):
+        return ""
+    lat, lon = network.lat, network.lon
+    if float(haversine_m(lat, lon, lat[:1], lon[:1]).max()) < _SHORTEST_M:
+        return "all nodes are at one place: see which columns have the coordinates"
+    tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+    head = network.neighbour_of
+    drawn_m = haversine_m(lat[tail], lon[tail], lat[head], lon[head])
+    if float(np.median(np.maximum(drawn_m, network.length_m))) < _SHORTEST_M:
+        return "half of the roads are shorter than a metre: are coordinates in another unit?"
+    n_of = np.bincount(network.component_of)
+    if len(n_of) >= _FEWEST_PARTS and n_of.max() < _LEAST_SHARE * network.n_nodes:
+        return (
+            f"roads hardly meet: {len(n_of):,} parts, and the largest has few of the nodes; roads"
+            " meet at equal coordinates, or where both name one node"
+        )
+    return ""

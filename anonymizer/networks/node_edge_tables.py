@@ -1,6 +1,6 @@
 """Networks in two tables, PREFIX_nodes and PREFIX_edges, as parquet or csv."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,16 @@ from anonymizer.networks.drawn_roads import (
     corners_of_lines,
     read_wkt,
 )
-from anonymizer.networks.edge_accounts import ISLAND, accounted, edges_became
+from anonymizer.networks.edge_accounts import ISLAND, accounted, edges_became, with_odd_directions
 from anonymizer.networks.implausible import without_null_island
 from anonymizer.networks.node_ids import text_ids
-from anonymizer.networks.speeds import BACKWARD_ONLY, FORWARD_ONLY, KMH, free_flow_mps
+from anonymizer.networks.speeds import (
+    BACKWARD_ONLY,
+    FORWARD_ONLY,
+    KMH,
+    free_flow_mps,
+    is_odd_direction,
+)
 from anonymizer.unfolding import (
     UnfoldingError,
     check_csv,
@@ -49,6 +55,8 @@ _EDGES = {
     "osm_way_id": False,
 }
 """The columns that are read, and whether they are required. Others are ignored."""
+_MOST_SHOWN = 20
+"""Columns of a table in a message, and characters of each."""
 
 
 def load_tables(
@@ -100,7 +108,8 @@ def load_tables(
         nodes, as_driven, corners, forward != backward, max_spacing_m=max_spacing_m
     )
     became[ISLAND] = int((~placed.kept).sum())
-    return accounted(network, "edge", became)
+    n_odd = sum(map(is_odd_direction, edges["oneway"].cast(pl.String).to_list()))
+    return with_odd_directions(accounted(network, "edge", became), n_odd)
 
 
 def _ways(column: pl.Series) -> IntArray | None:
@@ -130,11 +139,12 @@ def _nodes(path: Path | None, named: NDArray[Any]) -> tuple[Nodes, FloatArray | 
     return Nodes(_ids(nodes["node_id"]), _numbers(nodes["lat"]), _numbers(nodes["lon"])), load
 
 
-def _advice(present: Sequence[str]) -> str:
-    """Return what to do where a column is missing, if its only name shows why."""
+def _advice(present: Sequence[str], columns: Iterable[str]) -> str:
+    """Return what is there where a column is missing, and what to do."""
     other = next((each for each in ";\t|" if len(present) == 1 and each in present[0]), None)
     if other is None:
-        return ""
+        there = ", ".join(name[:_MOST_SHOWN] for name in present[:_MOST_SHOWN])
+        return f": it has {there}; rename what means {', '.join(columns)}"
     return f": its columns are separated by {other!r}; write commas, and numbers with points"
 
 
@@ -146,9 +156,10 @@ def _read(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
             check_csv(path)
         table = _READ[path.suffix](path)
         present = table.collect_schema().names()
-        missing = [name for name, required in columns.items() if required and name not in present]
+        needed = [name for name, required in columns.items() if required]
+        missing = [name for name in needed if name not in present]
         if missing:
-            raise InputError(f"{path.name} has no column {missing[0]!r}{_advice(present)}")
+            raise InputError(f"{path.name} has no column {missing[0]!r}{_advice(present, needed)}")
         read = [
             pl.col(name) if name in present else pl.lit(None, dtype=pl.String).alias(name)
             for name in columns
@@ -185,7 +196,7 @@ def _numbers(column: pl.Series) -> FloatArray:
 
 def _directions(oneway: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Return whether each road may be driven from u to v, and from v to u."""
-    tag = oneway.cast(pl.String).str.to_lowercase().fill_null("no")
+    tag = oneway.cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("no")
     return ~tag.is_in(BACKWARD_ONLY), ~tag.is_in(FORWARD_ONLY)
 
 

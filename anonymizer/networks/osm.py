@@ -282,7 +282,10 @@ def _read_json(file: BinaryIO, ways: OsmWays) -> int:
                 refs = _drawn(each, ways)
                 ways.way(each.id, tags, refs, version=each.version, deleted=gone)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InputError("is not readable OSM data: is not what Overpass writes as JSON") from error
+        raise InputError(
+            "is not readable OSM data: is not what Overpass writes as JSON "
+            "(name GeoJSON .geojson, and node-link JSON of networkx save as .graphml)"
+        ) from error
     except OverflowError as error:
         raise InputError("an id has more than 64 bits") from error
     _check_remark(answer.remark)

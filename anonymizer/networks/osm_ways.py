@@ -18,9 +18,9 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks.construction import from_arrays
 from anonymizer.networks.drawn_roads import Corners, ranges
-from anonymizer.networks.edge_accounts import ISLAND, LOOP, USED, accounted
+from anonymizer.networks.edge_accounts import ISLAND, LOOP, USED, accounted, with_odd_directions
 from anonymizer.networks.implausible import null_island
-from anonymizer.networks.speeds import Profile, directions, free_flow_mps
+from anonymizer.networks.speeds import Profile, directions, free_flow_mps, is_odd_direction
 
 _NOWHERE = float("nan")
 _NOBODY = -(2**63)
@@ -63,6 +63,7 @@ class OsmWays:
         self._lat = array("d")
         self._lon = array("d")
         self._unnamed: dict[tuple[float, float], int] = {}
+        self._n_unclassed = self._n_odd = 0
 
     def node(
         self, name: int, lat: float, lon: float, *, version: int = 0, deleted: bool = False
@@ -101,6 +102,7 @@ class OsmWays:
         """
         kind = tags.get(self._profile.key)
         if kind is None and not deleted and name not in self._version_of:
+            self._n_unclassed += 1
             return
         if version < self._version_of.get(name, version):
             return
@@ -119,6 +121,7 @@ class OsmWays:
             return _AREA
         both = (True, True)
         if self._profile.one_way:
+            self._n_odd += is_odd_direction(tags.get("oneway"))
             both = directions(tags.get("oneway"), highway=kind, junction=tags.get("junction"))
         speed_mps = free_flow_mps(kind, tags.get("maxspeed"), self._profile)
         return _Road(way, tuple(refs), speed_mps, *both)
@@ -181,8 +184,10 @@ class OsmWays:
         node_id = self._numbered(node_id)
         points = _Points(node_id[place], run, road[kept], lat[place], lon[place])
         network = _split(points, roads, max_spacing_m=max_spacing_m)
-        found = {each: become[each] for each in _ORDER}
-        return accounted(network, unit, found | {**(left_out or {})})
+        found = {each: become[each] for each in _ORDER} | {**(left_out or {})}
+        if not network.n_roads:  # else most are buildings
+            found[f"without {self._profile.key}"] = self._n_unclassed
+        return with_odd_directions(accounted(network, unit, found), self._n_odd)
 
     def _places(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return id, latitude and longitude of each node, sorted by id; NaN if it is deleted."""

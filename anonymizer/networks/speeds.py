@@ -82,9 +82,13 @@ _UNIT_KMH = {"": 1.0, "km/h": 1.0, "kmh": 1.0, "kph": 1.0, "mph": 1.609344, "kno
 _LIMIT = re.compile(r"(?:[a-z]{2}:)?(?:zone:?)?(\d+(?:\.\d+)?)\s*([a-z/]*)")
 _PLAUSIBLE_KMH = (1, 200)
 
-FORWARD_ONLY = frozenset({"yes", "true", "1"})
-BACKWARD_ONLY = frozenset({"-1", "reverse"})
+FORWARD_ONLY = frozenset({"yes", "true", "1", "1.0", "y", "forward"})
+BACKWARD_ONLY = frozenset({"-1", "-1.0", "reverse", "backward"})
 """Values of `oneway`, lower case. With any other (`no`, `reversible`, ...) both ways are open."""
+BOTH_WAYS = frozenset({
+    "no", "false", "0", "0.0", "n", "both", "none", "nan", "", "reversible", "alternating",
+})  # fmt: skip
+"""Others are words that nobody knows here: `T` is true, or against the line."""
 
 
 def free_flow_mps(kind: str | None, maxspeed: str | None, profile: Profile = DRIVE) -> float:
@@ -126,5 +130,10 @@ def directions(
     Motorways and roundabouts are one-way unless tagged otherwise.
     """
     implied = highway == "motorway" or junction in {"roundabout", "circular"}
-    value = oneway.lower() if oneway else ("yes" if implied else "no")
+    value = oneway.strip().lower() if oneway else ("yes" if implied else "no")
     return value not in BACKWARD_ONLY, value not in FORWARD_ONLY
+
+
+def is_odd_direction(oneway: str | None) -> bool:
+    """Return whether a value of `oneway` is a word that is not known: both ways are open."""
+    return (oneway or "").strip().lower() not in FORWARD_ONLY | BACKWARD_ONLY | BOTH_WAYS

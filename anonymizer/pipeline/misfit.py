@@ -13,16 +13,26 @@ _FEWEST_NOT_SELECTED = 100
 """`where` leaves much out on purpose, but rarely so many in a row."""
 
 CAUSES: Mapping[Outcome, str] = {
-    Outcome.INVALID__MALFORMED: "payloads are in another format than inputs.codec says",
+    Outcome.INVALID__MALFORMED: (
+        "payloads are in another format than inputs.codec says, or packed as base64 or in lines:"
+        " see inputs.unpack"
+    ),
     Outcome.INVALID__SCHEMA: (
         "payloads lack a field, or it has another type: inputs.codec is another format, or a path"
-        " of inputs.payload or of a stream leads nowhere, or times are not in payload.time_unit"
+        " of inputs.payload or of a stream leads nowhere (a key that has dots or is a number is"
+        ' written ["a.b"]), or what it leads to is JSON in a text: see inputs.unpack'
     ),
     Outcome.INVALID__NOT_A_POSITION: (
         "the topic carries other messages than positions: narrow inputs.topic"
     ),
     Outcome.INVALID__NO_FIX: "devices report that they have no position, or a path leads to null",
-    Outcome.INVALID__OUT_OF_RANGE: "latitude and longitude are exchanged, or not in degrees",
+    Outcome.INVALID__OUT_OF_RANGE: (
+        "latitude and longitude are exchanged, or not in degrees: see payload.scale"
+    ),
+    Outcome.INVALID__NOT_DEGREES: (
+        "coordinates have minutes, a comma, or N, S, E, W in a field beside them: declare them"
+        ' with codec "json", payload.scale = "ddmm", payload.lat = "lat + ns"'
+    ),
     Outcome.INVALID__NULL_ISLAND: "devices report 0, 0: their receivers have no position",
     Outcome.INVALID__FUTURE_TIME: "times are of clocks that are ahead",
     Outcome.INVALID__ANCIENT_TIME: (
@@ -40,7 +50,10 @@ CAUSES: Mapping[Outcome, str] = {
     Outcome.INVALID__EMPTY: "payloads are empty",
     Outcome.INVALID__RETAINED: "retained messages without a time: let devices not set the flag",
     Outcome.INVALID__OUT_OF_DOMAIN: "values are not in the declared domain of an attribute",
-    Outcome.INVALID__NOT_SELECTED: "no message has the values that `where` asks for",
+    Outcome.INVALID__NOT_SELECTED: (
+        "no message has the values that `where` asks for; a key that has dots itself is written"
+        """ '["a.b"]'"""
+    ),
     Outcome.INVALID__ENCRYPTED: "messages are encrypted, and no secret in inputs.key_file fits",
     Outcome.INVALID__COMPRESSED: "payloads are compressed: say how in inputs.unpack",
     Outcome.INVALID__NO_ZONE: "times have no zone, and are not UTC: state it in payload.time_zone",
@@ -48,6 +61,10 @@ CAUSES: Mapping[Outcome, str] = {
     Outcome.INVALID__TIME_IN_MS: 'times are milliseconds: codec "json", payload.time_unit = "ms"',
     Outcome.INVALID__TIME_IN_US: 'times are microseconds: codec "json", payload.time_unit = "us"',
     Outcome.INVALID__TIME_IN_NS: 'times are nanoseconds: codec "json", payload.time_unit = "ns"',
+    Outcome.INVALID__TIME_FORM: (
+        "times are in a form that is not read: let devices state unix seconds or ISO 8601, or see"
+        " payload.time_unit"
+    ),
     Outcome.SUPPRESSED__INACCURATE: (
         "positions are as vague as by radio masts: see inputs.max_accuracy_m"
     ),

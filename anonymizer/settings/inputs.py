@@ -13,7 +13,6 @@ from anonymizer.codecs import (
     NAMED_BY_TOPIC,
     Codec,
     Encoder,
-    any_json,
     guard,
 )
 from anonymizer.settings.base import (
@@ -45,8 +44,10 @@ _TEMPORARY_IDS = {"j2735": 300.0, "etsi_cam": 300.0}
 
 
 _PACKING = like(
-    r"^(gzip|zlib|deflate|cbor|struct [<>!][0-9a-zA-Z?]+( [A-Za-z_][A-Za-z0-9_]*)+)$",
-    "must be gzip, zlib, deflate, cbor, or struct with its form and fields: struct <ff lat lon",
+    r"^(gzip|zlib|deflate|base64|lines|cbor|in \S+"
+    r"|struct [<>!][0-9a-zA-Z?]+( [A-Za-z_][A-Za-z0-9_]*)+)$",
+    "must be gzip, zlib, deflate, base64, lines, cbor, in with a path: in Message, or struct with"
+    " its form and fields: struct <ff lat lon",
 )
 
 
@@ -75,10 +76,11 @@ class InputSettings(Group):
         ]
         | None
     ) = None
-    """How payloads are packed: `gzip`, `zlib`, `deflate` (without a header), or, in place of JSON,
-    `cbor` or fields as of Python's `struct`, `struct <iiI lat lon time`; or several, the outermost
-    first: `["gzip", "cbor"]`. None: they are not, and compressed ones are counted as
-    `compressed`."""
+    """How payloads are packed: `gzip`, `zlib`, `deflate` (without a header), `base64`; `in
+    Message`: the text, or the object, at a path; `lines`: a message on each line; or, in place of
+    JSON, `cbor` or fields as of Python's `struct`, `struct <iiI lat lon time`; or several, the
+    outermost first: `["in body", "base64"]`. None: they are not, and compressed ones are counted
+    as `compressed`."""
     max_unpacked_bytes: Annotated[int, Field(ge=16)] = 1_048_576
     """A payload that unpacks to more is refused as too large."""
     key_file: Path | None = None
@@ -207,6 +209,8 @@ class InputSettings(Group):
                 "payload: device, or a level {device} of positions, is for device_from ="
                 ' "payload", which needs one of them'
             )
+        from anonymizer.codecs import any_json  # noqa: PLC0415  few inputs need it
+
         try:
             any_json.codec_of(self.payload.paths)
         except ValueError as error:
@@ -221,7 +225,7 @@ class InputSettings(Group):
 
         insides = [stands_for_json(each) for each in self.unpack]
         if any(insides[:-1]) or (insides[-1] and self.codec in _BINARY):
-            raise ValueError("unpack: cbor and struct are the innermost, and stand for JSON")
+            raise ValueError("unpack: cbor, lines and struct are the innermost, and stand for JSON")
         try:
             unpacked(lambda _: (), self.unpack, max_bytes=self.max_unpacked_bytes)
         except ValueError as error:
@@ -243,6 +247,8 @@ class InputSettings(Group):
             raise ValueError(f"echo: messages of this codec cannot be written, only of {known}")
         of_topic = self.codec in NAMED_BY_TOPIC
         if self.payload is not None:
+            from anonymizer.codecs import any_json  # noqa: PLC0415  few inputs need it
+
             of_topic = self.device_from != "payload"
             try:
                 any_json.encoder_of(self.payload.paths)
@@ -271,6 +277,8 @@ class InputSettings(Group):
     def make_encoder(self) -> Encoder:
         """Return what writes coarse points for `echo`."""
         if self.payload is not None:
+            from anonymizer.codecs import any_json  # noqa: PLC0415  few inputs need it
+
             return any_json.encoder_of(self.payload.paths)
         return ENCODERS[self.codec]
 
@@ -319,6 +327,8 @@ class InputSettings(Group):
 
     def _whole_codec(self, secrets: Sequence[bytes]) -> Codec:
         if self.payload is not None:
+            from anonymizer.codecs import any_json  # noqa: PLC0415  few inputs need it
+
             return any_json.codec_of(self.payload.paths)
         if secrets:
             from anonymizer.codecs import owntracks  # noqa: PLC0415  few inputs need it

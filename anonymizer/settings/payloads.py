@@ -1,7 +1,7 @@
 """Settings of payloads of any shape: paths into JSON, and the messages that count."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -14,8 +14,8 @@ from pydantic import (
     model_validator,
 )
 
-from anonymizer.codecs.any_json import PositionPaths
 from anonymizer.codecs.paths import Conditions, JsonPath
+from anonymizer.codecs.position_paths import PositionPaths
 from anonymizer.codecs.times import TimeUnit, zone_of
 from anonymizer.settings.base import FieldName, Group, Positive
 
@@ -33,11 +33,38 @@ def _is_path(stated: str | tuple[str | int, ...]) -> str | tuple[str | int, ...]
     return stated
 
 
+_TWO = " + "
+"""Between the paths of a number and of its letter, or of a date and of its time of day."""
+
+
+def _are_one_or_two(stated: str | tuple[str | int, ...]) -> str | tuple[str | int, ...]:
+    for each in _one_or_two(stated):
+        if each is not None:
+            _is_path(each)
+    return stated
+
+
+_Stated: TypeAlias = str | tuple[str | int, ...]
+
+
+def _one_or_two(stated: _Stated | None) -> tuple[_Stated | None, _Stated | None]:
+    """Return the path of a value, and that of what completes it."""
+    if not isinstance(stated, str) or _TWO not in stated:
+        return stated, None
+    first, _, second = stated.partition(_TWO)
+    return first.strip(), second.strip()
+
+
 PayloadPath: TypeAlias = Annotated[
     Annotated[str, Field(min_length=1, max_length=1024)] | tuple[StrictStr | StrictInt, ...],
     AfterValidator(_is_path),
 ]
 """A path into a JSON payload; see `JsonPath`."""
+PayloadPaths: TypeAlias = Annotated[
+    Annotated[str, Field(min_length=1, max_length=1024)] | tuple[StrictStr | StrictInt, ...],
+    AfterValidator(_are_one_or_two),
+]
+"""One such path, or two with ` + ` between them."""
 _Value: TypeAlias = StrictBool | StrictInt | StrictFloat | StrictStr
 
 
@@ -87,19 +114,20 @@ class PayloadSettings(Group):
 
     A path is text with dots, `gps.latitude`, in which a number is a place in an array,
     `coordinates.1`, and brackets search an array, `data[key=Location].value`; or a list,
-    `["gps.latitude"]`, for keys that contain dots.
+    `["gps.latitude"]`, for keys that contain dots; in `where` the list is a text.
     """
 
-    lat: PayloadPath | None = None
-    """Path of the latitude, WGS84 degrees. It may be left out only where `registry` says where
-    devices stand."""
-    lon: PayloadPath | None = None
-    """Path of the longitude."""
-    scale: Annotated[float, Field(gt=0, le=1)] = 1.0
+    lat: PayloadPaths | None = None
+    """Path of the latitude, WGS84 degrees. With the path of a letter for north or south:
+    `latitude + ns`. It may be left out only where `registry` says where devices stand."""
+    lon: PayloadPaths | None = None
+    """Path of the longitude, also `longitude + ew`."""
+    scale: Annotated[float, Field(gt=0, le=1)] | Literal["radians", "ddmm"] = 1.0
     """What latitude and longitude are multiplied by to be degrees: 1e-7 for whole numbers such as
-    601699000."""
-    time: PayloadPath | None = None
-    """Path of the time of the position. None: the time of its arrival."""
+    601699000. Or `radians`, or `ddmm`: degrees with minutes, 6010.2 for 60° 10.2'."""
+    time: PayloadPaths | None = None
+    """Path of the time of the position, or of its date and its time of day, `date + clock`. None:
+    the time of its arrival."""
     join_s: Positive | None = None
     """For latitude and longitude in separate messages: they are one position if their times, in
     seconds, are no farther apart. It needs `time`, or `bare`. A message that completes no position
@@ -111,7 +139,8 @@ class PayloadSettings(Group):
     `not_selected`."""
     time_unit: TimeUnit = "s"
     """`s`, `ms`, `us`, `ns`: seconds, milliseconds and so on since 1970. `iso8601`: text, or digits
-    as 20270115080000. `s_ago`: seconds before the message arrives, an age."""
+    as 20270115080000. `ddmmyy`: the digits of a day and `hhmmss`, as of NMEA. `s_ago`: seconds
+    before the message arrives, an age."""
     time_zone: Annotated[str, Field(max_length=64), AfterValidator(_is_zone)] | None = None
     """Of times without an offset, for `iso8601`: `+05:30`, or a name such as `Europe/Helsinki`.
     None: they are UTC, and counted as `no_zone` where that makes them too old, or ahead."""
@@ -135,10 +164,18 @@ class PayloadSettings(Group):
     def _declarations_fit_each_other(self) -> Self:
         if (self.lat is None) != (self.lon is None):
             raise ValueError("lat and lon must be given together")
+        if (self.paths.lat_letter is None) != (self.paths.lon_letter is None):
+            raise ValueError("lat and lon need a letter both, or a sign both")
         if self.lat is not None and self.paths.lat == self.paths.lon:
             raise ValueError("lat and lon have the same path, so no position is one")
-        if self.time_zone is not None and self.time_unit != "iso8601":
-            raise ValueError('time_zone is for time_unit = "iso8601"')
+        if self.time_zone is not None and self.time_unit not in {"iso8601", "ddmmyy"}:
+            raise ValueError('time_zone is for time_unit = "iso8601" or "ddmmyy"')
+        if self.paths.clock is not None and self.time_unit not in {"iso8601", "ddmmyy"}:
+            raise ValueError(
+                'time: a date and a time of day need time_unit = "iso8601" or "ddmmyy"'
+            )
+        if self.join_s is not None and self.paths.beside:
+            raise ValueError("join_s is for values of one field each")
         if self.join_s is not None and self.time_unit == "s_ago":
             raise ValueError("join_s compares times, and an age is none")
         if self.bare and not self._are_two_keys_alone:
@@ -159,13 +196,17 @@ class PayloadSettings(Group):
     def paths(self) -> PositionPaths:
         """The paths as the codec takes them."""
 
-        def path(stated: PayloadPath | None) -> JsonPath | None:
+        def path(stated: _Stated | None) -> JsonPath | None:
             return None if stated is None else JsonPath.of(stated)
 
+        (lat, ns), (lon, ew), (time, clock) = map(_one_or_two, (self.lat, self.lon, self.time))
         return PositionPaths(
-            lat=path(self.lat),
-            lon=path(self.lon),
-            time=path(self.time),
+            lat=path(lat),
+            lon=path(lon),
+            lat_letter=path(ns),
+            lon_letter=path(ew),
+            clock=path(clock),
+            time=path(time),
             time_unit=self.time_unit,
             time_zone=None if self.time_zone is None else zone_of(self.time_zone),
             device=path(self.device),

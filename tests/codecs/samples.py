@@ -17,6 +17,8 @@ NULL_ISLAND = Outcome.INVALID__NULL_ISLAND
 ENCRYPTED = Outcome.INVALID__ENCRYPTED
 OUT_OF_RANGE = Outcome.INVALID__OUT_OF_RANGE
 SCHEMA = Outcome.INVALID__SCHEMA
+TIME_FORM = Outcome.INVALID__TIME_FORM
+NOT_DEGREES = Outcome.INVALID__NOT_DEGREES
 
 
 def plain(found: Iterable[Fix | Outcome]) -> list[Fix | Outcome]:
@@ -98,7 +100,7 @@ def _native() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("null longitude", {"lat": 1, "lon": None}, [NO_FIX]),
         ("text as time", {**at, "ts": "9"}, [Fix(1.5, -2.0, 9.0)]),
         ("iso time", {**at, "ts": "2026-02-10T08:00:00Z"}, [Fix(1.5, -2.0, 1770710400.0)]),
-        ("word as time", {**at, "ts": "noon"}, [SCHEMA]),
+        ("word as time", {**at, "ts": "noon"}, [TIME_FORM]),
         ("a clock that was never set", {**at, "ts": 0}, [Fix(1.5, -2.0)]),
         ("milliseconds", {**at, "ts": 1800000000000}, [Outcome.INVALID__TIME_IN_MS]),
         ("beyond the pole", {"lat": 90.1, "lon": 0}, [OUT_OF_RANGE]),
@@ -166,7 +168,7 @@ def _hfp() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("not available", {"VP": {**at, "loc": "N/A"}}, [NO_FIX]),
         ("odometer", {"VP": {**at, "loc": "ODO"}}, [Fix(60.25, 24.5, 1709105879.634)]),
         ("no time at all", {"VP": {"lat": 60.25, "long": 24.5}}, [Fix(60.25, 24.5)]),
-        ("not a time", {"VP": {**at, "tst": "yesterday"}}, [SCHEMA]),
+        ("not a time", {"VP": {**at, "tst": "yesterday"}}, [TIME_FORM]),
         ("words", {"VP": {**at, "lat": "north"}}, [SCHEMA]),
         ("two events", {"VP": at, "DUE": at}, [SCHEMA]),
         ("no event", {}, [SCHEMA]),
@@ -210,7 +212,7 @@ def _traccar() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("outdated", {**at, "outdated": True}, [NO_FIX]),
         ("forwarded, invalid", {"position": {**at, "valid": False}, "device": device}, [NO_FIX]),
         ("odd flag", {**at, "valid": 2}, [SCHEMA]),
-        ("not a time", {**at, "fixTime": "soon"}, [SCHEMA]),
+        ("not a time", {**at, "fixTime": "soon"}, [TIME_FORM]),
         ("nameless tracker", {"position": at, "device": {"uniqueId": ""}}, [
             Fix(52.5, 13.5, 1770710400.0),
         ]),
@@ -230,7 +232,7 @@ def _home_assistant() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ]),
         ("bad battery", {"latitude": 2, "longitude": 1, "battery_level": "low"}, [Fix(2.0, 1.0)]),
         ("half", {"longitude": 1.0}, [SCHEMA]),
-        ("words", {"latitude": "2 N", "longitude": 1}, [SCHEMA]),
+        ("words", {"latitude": "north", "longitude": 1}, [SCHEMA]),
         ("unknown", {"latitude": "unknown", "longitude": "unavailable"}, [NO_FIX]),
         ("negative accuracy", {"latitude": 2, "longitude": 1, "gps_accuracy": "-1"}, [NO_FIX]),
         ("service call", {"dev_id": "x", "gps": [10.0, 10.0]}, [SCHEMA]),
@@ -275,7 +277,7 @@ def _gtfs_rt_json() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("feed without header", {"entity": [entity]}, [fix]),
         ("feed of nothing", {"header": {}}, [EMPTY]),
         ("proxied nothing", {"response": {"entity": []}}, [EMPTY]),
-        ("time in words", {"vehicle": {**vehicle, "timestamp": "noon"}}, [SCHEMA]),
+        ("time in words", {"vehicle": {**vehicle, "timestamp": "noon"}}, [TIME_FORM]),
         ("words", {"id": "e", "vehicle": {"position": {**at, "latitude": "N"}}}, [SCHEMA]),
         ("nothing", {}, [SCHEMA]),
     ]  # fmt: skip
@@ -354,7 +356,7 @@ def _j2735() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("no metadata", {"payload": _bsm(old(40.5, -105.25))["payload"]}, [
             Fix(40.5, -105.25, None, "31"),
         ]),
-        ("not a time", _bsm(old(40.5, -105.25), "now"), [SCHEMA]),
+        ("not a time", _bsm(old(40.5, -105.25), "now"), [TIME_FORM]),
         ("latitude unavailable", _bsm(old(90.0000001, -105.25)), [NO_FIX]),
         ("longitude unavailable", _bsm(old(40.5, "180.0000001")), [NO_FIX]),
         ("raw unavailable", _bsm(old(900000001, 1800000001)), [NO_FIX]),

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from anonymizer.codecs import CODECS, Codec
-from anonymizer.codecs.any_json import PositionPaths, codec_of
+from anonymizer.codecs.any_json import codec_of
 from anonymizer.codecs.fix_signs import USUAL
 from anonymizer.codecs.paths import JsonPath
+from anonymizer.codecs.position_paths import PositionPaths
 from anonymizer.domain.fixes import Fix
 from anonymizer.pipeline.ports import Delivery
 from tests.codecs.samples import FOUND, LOST, NO_FIX

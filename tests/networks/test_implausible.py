@@ -217,3 +217,77 @@ def test_how_many_nodes_lack_coordinates_and_how_many_ends_lack_a_node_is_said(
     lacking.write_csv(tmp_path / "town_nodes.csv")
     with pytest.raises(InputError, match="3 of 18 nodes have no latitude"):
         load_network(tmp_path / "town")
+
+
+def test_roads_that_are_certainly_not_there_are_told(tmp_path: Path) -> None:
+    source = Source()
+    assert "place" not in as_tables(source, tmp_path).account
+    at_once = Source()
+    at_once.places = dict.fromkeys(at_once.places, (LAT, LON))
+    assert "all nodes are at one place" in as_tables(at_once, tmp_path).account
+    tiny = Source()
+    tiny.places = {n: (LAT + (lat - LAT) * 1e-3, lon) for n, (lat, lon) in tiny.places.items()}
+    tiny.places = {n: (lat, LON + (lon - LON) * 1e-3) for n, (lat, lon) in tiny.places.items()}
+    tiny.places |= {99: (LAT + 0.01, LON)}
+    tiny.roads.append((1, 99))
+    assert "half of the roads are shorter than a metre" in as_tables(tiny, tmp_path).account
+
+
+def test_roads_that_meet_nowhere_are_told(tmp_path: Path) -> None:
+    apart = Source()
+    apart.roads = [(u, v) for u, v in apart.roads if u % 2 and v == u + 1]
+    assert "roads hardly meet: 8 parts" in as_tables(apart, tmp_path).account
+    lines = [[[LON + i * 1e-3, LAT], [LON + i * 1e-3, LAT + 1e-3]] for i in range(6)]
+    features = [
+        {"type": "Feature", "properties": {}, "geometry": {"type": "LineString", "coordinates": at}}
+        for at in lines
+    ]
+    path = tmp_path / "apart.geojson"
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    assert "roads hardly meet: 6 parts" in load_network(path).account
+
+
+@pytest.mark.parametrize(
+    ("word", "n_arcs", "n_odd"),
+    [("backward", 1, 0), ("forward", 1, 0), ("T", 2, 1), ("both", 2, 0)],
+)
+def test_every_word_for_a_direction_is_known_or_counted(
+    word: str, n_arcs: int, n_odd: int, tmp_path: Path
+) -> None:
+    line = {"type": "LineString", "coordinates": [[LON, LAT], [LON + 5e-4, LAT]]}
+    feature = {"type": "Feature", "properties": {"highway": "primary", "oneway": word}}
+    path = tmp_path / "road.geojson"
+    path.write_text(
+        json.dumps({"type": "FeatureCollection", "features": [feature | {"geometry": line}]})
+    )
+    network = load_network(path)
+    assert int(network.drivable.sum()) == n_arcs
+    assert ("open both ways: 1" in network.account) == (n_odd == 1)
+
+
+@pytest.mark.parametrize(
+    ("lat", "lon"), [("lat", "lon"), ("Latitude", "Longitude"), ("LAT", "LNG"), ("Y", "X")]
+)
+def test_coordinates_of_a_graph_are_found_under_each_of_their_names(
+    lat: str, lon: str, tmp_path: Path
+) -> None:
+    graph: nx.Graph[Any] = nx.Graph()
+    for node, (at_lat, at_lon) in PLACES.items():
+        graph.add_node(number(node), **{lat: at_lat, lon: at_lon})
+    graph.add_edges_from((number(u), number(v)) for u, v in ROADS)
+    nx.write_graphml(graph, tmp_path / "town.graphml")
+    network = load_network(tmp_path / "town.graphml")
+    np.testing.assert_allclose(network.lat, [at for at, _ in PLACES.values()])
+
+
+def test_a_source_without_roads_says_what_is_there(tmp_path: Path) -> None:
+    ways = [{"type": "way", "id": i, "nodes": [1, 2], "tags": {"building": "yes"}} for i in (1, 2)]
+    (tmp_path / "a.json").write_text(json.dumps({"elements": ways}))
+    with pytest.raises(InputError, match=r"no road .2 ways: 2 without highway"):
+        load_network(tmp_path / "a.json")
+    (tmp_path / "b_edges.csv").write_text("from,to\n1,2\n")
+    with pytest.raises(InputError, match="it has from, to; rename what means u, v"):
+        load_network(tmp_path / "b")
+    (tmp_path / "c.json").write_text('{"type": "FeatureCollection", "features": []}')
+    with pytest.raises(InputError, match=r"name GeoJSON .geojson"):
+        load_network(tmp_path / "c.json")

@@ -201,5 +201,8 @@ def _network(settings: NetworkSettings) -> RoadNetwork:
     except (InputError, MissingExtraError) as error:
         raise SettingsError(f"network.source: {error}") from None
     if not network.has_coordinates:
-        raise SettingsError(f"network.source: {source}: has no coordinates to locate positions by")
+        raise SettingsError(
+            f"network.source: {source}: has no coordinates to locate positions by;"
+            " nodes of GraphML have them as y and x, or lat and lon, tables in PREFIX_nodes"
+        )
     return network

@@ -59,6 +59,7 @@ _IS_IMPLAUSIBLE = among(
         Outcome.INVALID__TIME_IN_MS,
         Outcome.INVALID__TIME_IN_US,
         Outcome.INVALID__TIME_IN_NS,
+        Outcome.INVALID__TIME_FORM,
     )
 )
 """Shown in public. What trust refuses is not: a fix is vague, or far away, where a device is hidden

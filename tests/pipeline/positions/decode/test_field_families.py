@@ -315,7 +315,7 @@ def test_what_the_page_of_formats_declares_is_read(family: str) -> None:
         (
             declared(lat="lat", lon="lon"),
             json.dumps({"lat": "6010.2000N", "lon": "02456.4000E"}).encode(),
-            SCHEMA,
+            Outcome.INVALID__NOT_DEGREES,
         ),
         (
             declared(lat="data.lat", lon="data.lon"),
