@@ -164,8 +164,10 @@ class Gateway:
         self._evidence = self._own_evidence()
         self._ahead = AheadOfClock(
             time.time,
+            steady=self._clock.now,
             budget=budget,
             streams=lambda now: self.records.held_back(now) if self.records else [],
+            outputs=self._outputs.held_until,
         )
         self._sides = Sides(list(self._all_sides(network, key=key)))
         self._metrics = OwnMetrics(

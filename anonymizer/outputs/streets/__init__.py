@@ -32,13 +32,17 @@ class StreetsPublisher(Publisher):
     unseen = OVERLOAD
 
     def __init__(self, settings: "Settings", streets: Streets, *, secret: bytes) -> None:
-        super().__init__("streets")
-        self._every_s, self._streets, self._secret = settings.counts.streets_s, streets, secret
+        super().__init__("streets", every_s=settings.counts.streets_s)
+        self._streets, self._secret = streets, secret
         self.adopt(settings)
 
     def adopt(self, settings: "Settings") -> None:
         """Promise the k of these settings from now on."""
         self._k, self._k_extra = promised_k(settings), settings.region.k_extra
+
+    def shown_span(self, window: int, ahead_s: float) -> tuple[float, float]:  # noqa: ARG002  they are of the wall clock
+        """Return between which times an hour is; unix seconds."""
+        return super().shown_span(window, 0.0)
 
     def make(self, window: int, contents: Sequence[StatedPassages], *, ahead_s: float) -> Made:  # noqa: ARG002  the times are in the passages
         """Return the file of an hour, as GeoJSON."""
