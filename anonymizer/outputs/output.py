@@ -231,6 +231,11 @@ class Output(ABC):
         """Return the length of a window."""
 
     @staticmethod
+    def delay_s(settings: "Settings") -> float:  # noqa: ARG004  see `every_s`
+        """Return how long after the end of a window something of it may still follow."""
+        return 0.0
+
+    @staticmethod
     def channels(settings: "Settings") -> Iterator[Channel]:  # noqa: ARG004  some have none
         """Yield its topics."""
         yield from ()

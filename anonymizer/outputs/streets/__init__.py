@@ -77,6 +77,11 @@ class StreetsOutput(Output):
         return settings.counts.streets_s
 
     @staticmethod
+    def delay_s(settings: "Settings") -> float:
+        """Return the time in which devices can still say how fast they left an hour."""
+        return settings.presence.ttl_s + settings.oldest_s
+
+    @staticmethod
     def promises(settings: "Settings") -> Iterator[Promised]:
         """Yield what traffic by street promises."""
         yield Promised(
@@ -112,7 +117,8 @@ class StreetsOutput(Output):
         """Return what adds up the passages of a source."""
         # So that one publisher has room for what all sources state.
         most = MOST_PASSAGES // n_sources
-        return StreetWatch(self.settings, self._finder, keys, most=most)
+        delay_s = self.delay_s(self.settings)
+        return StreetWatch(self.settings, self._finder, keys, most=most, delay_s=delay_s)
 
     def publisher(self, *, secret: bytes, budget: "Budget | None" = None) -> StreetsPublisher:  # noqa: ARG002  see `Output`
         """Return what makes the files."""
