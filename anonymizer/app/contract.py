@@ -190,6 +190,15 @@ def _outgoing(settings: Settings) -> Iterator[Channel]:
         yield Channel(stream.output_topic, CLASS, incoming=False, kafka=stream.kafka)
 
 
+def outgoing_topics(settings: Settings) -> list[str]:
+    """Return a topic of MQTT of each kind of message that is published and not retained.
+
+    Parts that vary, such as a pseudonym, are `probe`.
+    """
+    found = (each for each in _outgoing(settings) if not each.kafka and not each.retained)
+    return [re.sub(r"\{[^{}]*\}", "probe", each.address) for each in found]
+
+
 def _of_gateway(settings: Settings) -> Iterator[Channel]:
     yield Channel(settings.broker.status_topic, STATUS, incoming=False, retained=True)
     if settings.inputs:

@@ -3,6 +3,7 @@
 Both forms of counts are read: safe counts, in multiples of k, and counts with differential privacy.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from os import PathLike
@@ -92,6 +93,11 @@ class Counts:
     ------
     InputError
         If they belong to another network, or their intervals have different lengths.
+
+    Warns
+    -----
+    UserWarning
+        If several messages tell differently of one interval.
     """
 
     def __init__(self, messages: Sequence[_Message], network: Network) -> None:
@@ -106,9 +112,22 @@ class Counts:
                 "gateway publishes on `anonymizer/network/#`"
             )
         self.network, self.every_s = network, first.interval_s
-        self.n_suppressed = sum(each.suppressed is not None for each in messages)
+        kept: dict[float, _Message] = {}
+        others = [
+            each
+            for each in messages
+            if each.suppressed is None and kept.setdefault(each.time, each) != each
+        ]
+        self.n_repeated = len(others)
+        """Messages with other counts of an interval than the first one about it: left out."""
+        self.n_suppressed = len({each.time for each in messages} - kept.keys())
         """Intervals of which the gateway published no counts."""
-        kept = {each.time: each for each in messages if each.suppressed is None}
+        if others:
+            warnings.warn(
+                f"counts: {len(others)} messages tell otherwise of an interval than the first about"
+                " it, which is kept: the gateway's clock was put back, or two publish here",
+                stacklevel=3,
+            )
         self._intervals = [_interval(kept[at]) for at in sorted(kept)]
         self._n_cells = first.n_cells
         self._cell_of = counted_cells(network, first.n_cells)

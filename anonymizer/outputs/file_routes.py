@@ -30,6 +30,13 @@ def file_routes(
     from anonymizer.web.network_file import file_router  # noqa: PLC0415  few ask for it
 
     return [
-        file_router(each.path, partial(newest, each.name), what=each.what, token=token)
+        file_router(
+            each.path,
+            partial(newest, each.name),
+            what=each.what,
+            when=f": a window of {each.every_s(settings):g} s that began after it is here"
+            f" {each.delay_s(settings):g} s after its end",
+            token=token,
+        )
         for each in making
     ]

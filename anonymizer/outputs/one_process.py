@@ -110,6 +110,14 @@ class Outputs:
         self.files |= {each.name: each for each in made if isinstance(each, HeldFile)}
         return [each for each in made if isinstance(each, Outgoing)]
 
+    def held_until(self, now: float) -> Mapping[str, float]:
+        """Return until when each output tells nothing, as those times were published already.
+
+        `now`: the wall clock, unix seconds; outputs that it does not hold back are left out.
+        """
+        until = {each.name: each.held_until(now) for each in self._publisher_of.values()}
+        return {name: until_s for name, until_s in until.items() if until_s is not None}
+
     def newest(self, name: str) -> bytes | None:
         """Return the newest file of an output; None: there is none."""
         file = self.files.get(name)

@@ -16,6 +16,7 @@ import structlog
 from anonymizer.algorithms.positions.device_keys import Keys
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.told_times import ToldTimes
 from anonymizer.outputs.message_kind import Channel
 from anonymizer.outputs.promised import Promised
 from anonymizer.pipeline.ports import Outgoing
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from anonymizer.settings import Settings
 
 _LOG: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-PUBLISHED, UNVERIFIED, OVERLOAD = "", "unverified", "overload"
+PUBLISHED, UNVERIFIED, OVERLOAD, REPEATED = "", "unverified", "overload", "repeated"
 """Why a window is suppressed: it is not; it failed the check before publishing; there was too much
-to remember."""
+to remember; the clock was put back, and something was published of its time before."""
 
 
 class SeenTick(NamedTuple):
@@ -133,9 +134,11 @@ class Publisher(ABC):
 
     unseen: ClassVar[str] = "unseen"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, every_s: float) -> None:
         self.name = name
+        self._every_s = every_s
         self.n_windows: Counter[str] = Counter()
+        self._told = ToldTimes()
 
     def publish(
         self, window: int, contents: Sequence[Any], *, ahead_s: float = 0.0
@@ -143,11 +146,30 @@ class Publisher(ABC):
         """Return the messages about a window, and count it; `ahead_s`: see `SeenTick`."""
         made = Made((), self.unseen)
         if all(each is not None for each in contents):
-            made = self.make(window, contents, ahead_s=ahead_s)
+            made = self._made_once(window, contents, ahead_s=ahead_s)
         self.n_windows[made.why] += 1
         if made.why in {UNVERIFIED, OVERLOAD}:
             _LOG.error("a window is not published", output=self.name, reason=made.why)
         return made.messages
+
+    def _made_once(self, window: int, contents: Sequence[Any], *, ahead_s: float) -> Made:
+        starts_s, ends_s = self.shown_span(window, ahead_s)
+        if not self._told.take(starts_s, ends_s):
+            return Made((), REPEATED)
+        return self.make(window, contents, ahead_s=ahead_s)
+
+    def shown_span(self, window: int, ahead_s: float) -> tuple[float, float]:
+        """Return between which times a window is, as readers see it; unix seconds."""
+        starts_s = window * self._every_s + ahead_s
+        return starts_s, starts_s + self._every_s
+
+    def held_until(self, now: float) -> float | None:
+        """Return until when times were published already; None: no later than now.
+
+        `now`: the wall clock, which was put back if it is earlier.
+        """
+        until_s = self._told.until_s
+        return until_s if until_s > now else None
 
     @abstractmethod
     def make(self, window: int, contents: Sequence[Any], *, ahead_s: float) -> Made:
@@ -207,6 +229,11 @@ class Output(ABC):
     @abstractmethod
     def every_s(settings: "Settings") -> float:
         """Return the length of a window."""
+
+    @staticmethod
+    def delay_s(settings: "Settings") -> float:  # noqa: ARG004  see `every_s`
+        """Return how long after the end of a window something of it may still follow."""
+        return 0.0
 
     @staticmethod
     def channels(settings: "Settings") -> Iterator[Channel]:  # noqa: ARG004  some have none

@@ -87,8 +87,8 @@ class CountSettings(Group):
     k: Annotated[int, Field(ge=2)] = 10
     """Fewest devices in any figure, and in any class of `trips_out`; `region.k_extra` is added."""
     streets_s: Annotated[NotNegative, Field(multiple_of=60)] = 0.0
-    """Length of an hour, for traffic by street: 3600. Once it has ended, how many devices passed on
-    each street, and how fast, is at `/api/streets` until the next has ended (not with noise).
+    """Length of an hour, for traffic by street: 3600. `presence.ttl_s` and `max_behind_s` after its
+    end, how many devices passed on each street, how fast, is at `/api/streets` (not with noise).
     Publish no hour by `anonymizer traffic` as well. An hour with more than five million passages (a
     device on a road) is left out. 0: never."""
     cells: Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512] = 128

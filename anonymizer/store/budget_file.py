@@ -1,20 +1,26 @@
 """The budget of a period on disk, so that a restart or a crash does not renew it.
 
-One row says of the current period how many intervals have been charged, under which settings. It is
-written before anything is drawn or published. The file belongs to one process at a time.
+One row says of the current period how many intervals have been charged, under which settings;
+another, up to which time something was published. They are written before anything is drawn or
+published. The file belongs to one process at a time.
 """
 
-import math
 import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
+from anonymizer.domain.told_times import ToldTimes
 from anonymizer.errors import SettingsError, StoreError
 
 _APPLICATION_ID = 0x616E6264
 _MODE = 0o600
 _ALL = 2**31
+_WRITE = {
+    "budget": ("DELETE FROM budget", "INSERT INTO budget VALUES (?, ?, ?, ?)"),
+    "told": ("DELETE FROM told", "INSERT INTO told VALUES (?)"),
+}
+"""How the only row of each table is replaced."""
 
 
 class BudgetFile:
@@ -29,6 +35,8 @@ class BudgetFile:
         been spent under them cannot be compared.
     held_s
         For so long after the end of a period, a budget with other settings is refused, too.
+    most
+        Intervals that the budget of a period suffices for, so that it can be said when it is spent.
 
     Raises
     ------
@@ -36,10 +44,11 @@ class BudgetFile:
         If the file cannot be made or used, is another program's, or is in use.
     """
 
-    def __init__(self, path: Path, plan: str, *, held_s: float = 0.0) -> None:
+    def __init__(self, path: Path, plan: str, *, held_s: float = 0.0, most: int = 1) -> None:
         self._path = path
         self._plan = plan
         self._held_s = held_s
+        self._most = most
         try:
             # Whoever can put a link there must not choose which file is changed.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _MODE))
@@ -67,9 +76,15 @@ class BudgetFile:
             "CREATE TABLE IF NOT EXISTS budget"
             " (plan TEXT NOT NULL, starts REAL NOT NULL, ends REAL NOT NULL, n INTEGER NOT NULL)"
         )
+        run("CREATE TABLE IF NOT EXISTS told (until REAL NOT NULL)")
         run(f"PRAGMA application_id={_APPLICATION_ID}")
         run("COMMIT")
-        self._charged = run("SELECT starts, ends FROM budget").fetchone() or (-math.inf, -math.inf)
+        self._charged: tuple[str, float, float, int] | None = run(
+            "SELECT plan, starts, ends, n FROM budget"
+        ).fetchone()
+        self._ahead: tuple[str, float, float, int] | None = None
+        """What was charged, if that was of a later time than now."""
+        self._told = ToldTimes(*(run("SELECT until FROM told").fetchone() or ()))
 
     def charge(self, starts_s: float, ends_s: float, *, most: int) -> int | None:
         """Charge one interval to a period; return how many are charged, this one included.
@@ -107,16 +122,44 @@ class BudgetFile:
         self._replace((self._plan, starts_s, ends_s, n + 1))
         return n + 1
 
-    def ahead_until(self, now: float) -> float | None:
-        """Return when the budget's period ends, if it has not begun yet; `now`: unix seconds.
+    def tell(self, starts_s: float, ends_s: float) -> bool:
+        """Return whether something may be published of the times of an interval, which it then is.
 
-        A clock that was ahead has charged it. Until then every interval is refused.
+        `starts_s`, `ends_s`: unix seconds, as readers see them.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be written; then nothing may be published.
         """
-        starts_s, ends_s = self._charged
-        return ends_s if starts_s > now else None
+        if not self._told.take(starts_s, ends_s):
+            return False
+        self._write("told", (self._told.until_s,))
+        return True
+
+    def ahead_until(self, now: float, *, steady: float | None = None) -> float | None:
+        """Return until when every interval is refused because a clock was ahead; None: none is.
+
+        Parameters
+        ----------
+        now
+            The wall clock, unix seconds.
+        steady
+            The clock by which periods are charged; None: the wall clock, as before the first is.
+        """
+        found = [now, self._told.until_s]
+        if self._charged is not None:
+            plan, starts_s, ends_s, n = self._charged
+            if starts_s > (now if steady is None else steady):
+                self._ahead = self._charged
+            if self._charged is self._ahead:
+                held_s = self._held_s * (plan != self._plan)
+                is_spent = plan != self._plan or n >= self._most
+                found.append(ends_s + held_s if is_spent else starts_s)
+        return max(found) if max(found) > now else None
 
     def go_on(self, starts_s: float, ends_s: float) -> None:
-        """Take all of a period for spent, in place of the one that is charged.
+        """Take all of a period for spent, in place of the one that is charged and all later times.
 
         What was spent in this period before the clock went ahead is not known, and what has been
         spent since counts in it.
@@ -128,18 +171,24 @@ class BudgetFile:
         """
         plan = self._file.execute("SELECT plan FROM budget").fetchone()
         self._replace((plan[0] if plan else self._plan, starts_s, ends_s, _ALL))
+        self._told = ToldTimes(min(self._told.until_s, ends_s))
+        self._write("told", (self._told.until_s,))
 
     def _replace(self, row: tuple[str, float, float, int]) -> None:
+        self._write("budget", row)
+        self._charged = row
+
+    def _write(self, table: str, row: tuple[str | float, ...]) -> None:
+        delete, insert = _WRITE[table]
         try:
             self._file.execute("BEGIN EXCLUSIVE")
-            self._file.execute("DELETE FROM budget")
-            self._file.execute("INSERT INTO budget VALUES (?, ?, ?, ?)", row)
+            self._file.execute(delete)
+            self._file.execute(insert, row)
             self._file.execute("COMMIT")
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 self._file.execute("ROLLBACK")
             raise self._lost(error) from None
-        self._charged = row[1:3]
 
     def close(self) -> None:
         """Leave the file to others."""

@@ -129,6 +129,8 @@ class PacketReader:
         Of the link: packets that are skipped. None: no packet is.
     """
 
+    left_to_the_library = _LEFT_TO_THE_LIBRARY
+
     def __init__(
         self,
         *,
@@ -271,7 +273,7 @@ class PacketReader:
             if end - body < 2:
                 raise MalformedPacketError("a PUBREL without identifier")
             return Pubrel(int.from_bytes(stream[body : body + 2]))
-        if kind not in _LEFT_TO_THE_LIBRARY:
+        if kind not in self.left_to_the_library:
             raise MalformedPacketError("a packet that no server may send")
         return stream[start:end]
 

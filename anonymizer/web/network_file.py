@@ -39,7 +39,12 @@ def network_router(make: Callable[[], bytes], *, token: str | None = None) -> AP
 
 
 def file_router(
-    path: str, newest: Callable[[], bytes | None], *, what: str, token: str | None = None
+    path: str,
+    newest: Callable[[], bytes | None],
+    *,
+    what: str,
+    when: str = "",
+    token: str | None = None,
 ) -> APIRouter:
     """Return the route of a file that is made anew, window by window.
 
@@ -49,6 +54,8 @@ def file_router(
         Returns the last one, None if there is none yet.
     what
         What it tells, for the description of the API.
+    when
+        When the first one is there, for who asks before.
     token
         Required if it is not None.
     """
@@ -60,7 +67,7 @@ def file_router(
     async def file(request: Request) -> Response:
         content = newest()
         if content is None:
-            raise HTTPException(404, "nothing whole has ended since the start")
+            raise HTTPException(404, f"nothing whole has ended since the start{when}")
         if not made or made[0][0] is not content:
             made[:] = [(content, await asyncio.to_thread(Asset, content, _GEOJSON))]
         return made[0][1].answer(request)

@@ -71,7 +71,9 @@ def test_readiness_names_what_is_ahead_and_the_command(tmp_path: Path) -> None:
         until = ahead_until(rig.state.windows, now=now)
         return [] if until is None else [("stream fleet", until)]
 
-    looked = AheadOfClock(lambda: now, budget=budget, streams=streams)
+    looked = AheadOfClock(
+        lambda: now, steady=lambda: now, budget=budget, streams=streams, outputs=lambda _: {}
+    )
     with closing(budget), closing(rig.store):
         of_stream, of_counts = looked.problems
         assert of_stream.startswith("stream fleet: parts of times before ")

@@ -149,3 +149,16 @@ def test_files_that_are_no_counts_of_this_network_are_refused(tmp_path: Path) ->
             read(tmp_path, *lines)
     with pytest.raises(InputError, match="cannot be read"):
         client.read_counts(tmp_path / "none.jsonl", network=STREET)
+
+
+def test_repeats_of_an_interval_are_left_out_but_not_in_silence(tmp_path: Path) -> None:
+    lines = [private(60, [10, 30, -4, 20]), private(60, [9, 9, 9, 9]), private(120, [1, 1, 1, 1])]
+    with pytest.warns(UserWarning, match="1 messages tell otherwise of an interval"):
+        counts = read(tmp_path, *lines)
+    assert (counts.n_repeated, counts.n_suppressed) == (1, 0)
+    table = counts.devices(HALVES, start=0, end=60)
+    assert table["devices"] == pytest.approx([40, 16]), "the first one is kept"
+    # Delivered twice, and suppressed when it was published before.
+    again = line(60, None, privacy={"noise_sd": 5.0}, suppressed="budget")
+    counts = read(tmp_path, lines[0], lines[0], again)
+    assert (counts.n_repeated, counts.n_suppressed) == (0, 0)

@@ -78,7 +78,7 @@ class OccupancyPublisher(Publisher):
     """Says how many devices were in each quarter, if they were at least k."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__("occupancy")
+        super().__init__("occupancy", every_s=EVERY_S)
         self.adopt(settings)
 
     def adopt(self, settings: Settings) -> None:

@@ -90,6 +90,15 @@ def test_a_clock_that_is_put_back_publishes_nothing_early() -> None:
     assert copies.of([group("ab", [9], at_s=2 * EVERY_S + 5)])
 
 
+@given(st.lists(st.integers(-3, 4), min_size=1, max_size=30))
+def test_a_density_is_published_once_whatever_the_clock(steps: list[int]) -> None:
+    copies, at_s, times = density(), 0.0, []
+    for step in steps:
+        at_s += step * EVERY_S / 2
+        times += [each["time"] for each in bodies(copies.of([group("ab", [9], at_s=at_s)]))]
+    assert times == sorted(set(times))
+
+
 @given(
     st.lists(
         st.tuples(

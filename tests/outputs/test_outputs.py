@@ -79,11 +79,11 @@ def test_streets_have_the_largest_k_that_was_promised(one: int, other: int) -> N
 
 
 def test_a_device_that_two_sources_state_is_one() -> None:
-    publisher, some = StreetsOutput(SETTINGS, NETWORK).publisher(secret=SECRET), some_passages(1, 9)
+    output, some = StreetsOutput(SETTINGS, NETWORK), some_passages(1, 9)
     once, twice = (
         [
             [row["properties"][f"devices_{end}"] for end in ("low", "high")]
-            for row in body_of(publisher.publish(7, contents))["features"]
+            for row in body_of(output.publisher(secret=SECRET).publish(7, contents))["features"]
         ]
         for contents in ([some], [some, some])
     )

@@ -62,6 +62,10 @@ class Always:
         del starts_s, ends_s, most
         return 1
 
+    def tell(self, starts_s: float, ends_s: float) -> bool:
+        del starts_s, ends_s
+        return True
+
     def close(self) -> None:
         pass
 

@@ -78,16 +78,22 @@ class NetworkTopics:
         while True:
             await self._connected.wait()
             self._connected.clear()
-            taken = [
-                await self._publish(each) for each in await asyncio.to_thread(list, self._all())
-            ]
+            described = await asyncio.to_thread(list, self._all())
+            taken = [await self._publish(each) for each in described]
             n_lost = n_lost + 1 if None in taken else 0
             if n_lost == _MOST_LOST:
-                self._log.error("network not published", reason="the broker ends the connection")
+                self._log.error("not published", reason="the broker ends the connection")
                 await asyncio.sleep(_PAUSE_S)
                 n_lost = 0
             elif not all(taken) and not self._connected.is_set():
-                self._log.warning("network not published", reason="the broker did not take it")
+                topics = [
+                    each.what
+                    for each, is_taken in zip(described, taken, strict=True)
+                    if not is_taken
+                ]
+                self._log.warning(
+                    "not published", topics=topics, reason="the broker did not take it"
+                )
 
     def _all(self) -> Iterator[_Described]:
         """Yield what outputs and copies retain, and the parts of the network."""

@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 
+from anonymizer.app.contract import outgoing_topics
+from anonymizer.app.gateway.refused_outputs import why_refused
 from anonymizer.errors import TransportError
 from anonymizer.pipeline.ports import Delivery, Loss
 from anonymizer.pipeline.positions.decode.topics import subscription
 from anonymizer.settings import Settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.broker_profile import BrokerProfile, Manners, lacking
+from anonymizer.transport.refused_topics import refused_topics
 
 _ANSWER_S = 10.0
 _PATIENCE_S = 5
@@ -16,7 +19,9 @@ _PATIENCE_S = 5
 
 
 async def asked_broker(settings: Settings) -> list[str]:
-    """Connect and subscribe as the gateway does, publish nothing; return what the broker says.
+    """Connect and subscribe as the gateway does; return what the broker says.
+
+    It is asked whether it takes what the gateway publishes, as `refused_topics` does.
 
     A client id of its own leaves the session of a running gateway alone.
 
@@ -33,7 +38,16 @@ async def asked_broker(settings: Settings) -> list[str]:
             announces = True
         except TransportError:  # it speaks 3.1.1 alone
             pass
-    return list(_lines(settings, profile, refused, announces=announces))
+    lines = list(_lines(settings, profile, refused, announces=announces))
+    topics = outgoing_topics(settings)
+    said = await refused_topics(settings.broker, topics, client_id=_client_id(settings))
+    if said is None:
+        return [*lines, "broker: it does not say whether it takes what is published"]
+    return lines + [f"missing: {why_refused(said)}"] * bool(said)
+
+
+def _client_id(settings: Settings) -> str:
+    return f"{settings.broker.client_id[:16]}-check"
 
 
 def _lines(
@@ -58,7 +72,7 @@ async def _asked(settings: Settings, *, version: str) -> tuple[BrokerProfile, Se
 
     link = MqttLink(
         settings.broker.model_copy(update={"version": version, "keepalive_s": _PATIENCE_S}),
-        client_id=f"{settings.broker.client_id[:16]}-check",
+        client_id=_client_id(settings),
         deliver=deliver,
         subscriptions=[(subscription(each.topic), each.qos) for each in settings.inputs],
         on_state=lambda connected, reason: states.put_nowait((connected, reason)),

@@ -19,6 +19,7 @@ from anonymizer.app.gateway.own_reports import OwnReports
 from anonymizer.app.gateway.position_stages import PositionStages
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.readiness import Readiness
+from anonymizer.app.gateway.refused_outputs import RefusedOutputs
 from anonymizer.app.gateway.sides import LOOK_S, GatewaySide, Service, Sides
 from anonymizer.app.gateway.unsent import Unsent
 from anonymizer.app.gateway.wrong_clock import AheadOfClock, budget_of
@@ -27,6 +28,7 @@ from anonymizer.app.live_map.frames import Viewer
 from anonymizer.app.live_map.screen import AnalystView
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.kernel_cache import current_background
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.logs import log_quarantined
@@ -164,9 +166,12 @@ class Gateway:
         self._evidence = self._own_evidence()
         self._ahead = AheadOfClock(
             time.time,
+            steady=self._clock.now,
             budget=budget,
             streams=lambda now: self.records.held_back(now) if self.records else [],
+            outputs=self._outputs.held_until,
         )
+        self._refused = self._refused_outputs(key=key)
         self._sides = Sides(list(self._all_sides(network, key=key)))
         self._metrics = OwnMetrics(
             self.flow,
@@ -269,6 +274,8 @@ class Gateway:
         if self.records:
             yield self.records.side()
         yield unsent.side()
+        if self._refused:
+            yield self._refused.side()
         yield self._ahead.side()
 
     def _own_reports(self) -> GatewaySide:
@@ -278,6 +285,7 @@ class Gateway:
             self.flow.public_figures,
             self._link,
             watch=self._watch,
+            refused=lambda: self._refused.silent if self._refused else "",
             ready=lambda: not self._readiness.why_not_ready(),
         )
 
@@ -286,6 +294,17 @@ class Gateway:
             self._phase = _Phase.LEAVING
 
         return GatewaySide(services=[Service("own reports", reports.run, last=close)])
+
+    def _refused_outputs(self, *, key: bytes) -> RefusedOutputs | None:
+        settings = self._settings
+        if settings.in_kafka:
+            return None
+        return RefusedOutputs(
+            settings,
+            client_id=f"{client_id_of(settings.broker, key=key)}-ask",
+            connected=lambda: self._link.connected,
+            n_undelivered=lambda: self.ledger.n(Outcome.SUPPRESSED__UNDELIVERED),
+        )
 
     def _zones_link(self, *, key: bytes) -> ZonesLink | None:
         if self.flow.device_zones is None:

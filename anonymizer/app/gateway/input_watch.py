@@ -23,7 +23,7 @@ from anonymizer.app.gateway.input_troubles import (
 )
 from anonymizer.app.gateway.sides import LOOK_S, GatewaySide, Service, again_and_again
 from anonymizer.pipeline.ledger import Ledger
-from anonymizer.pipeline.lost_share import LIMITS, LostShare
+from anonymizer.pipeline.lost_share import LIKELY, LostShare
 from anonymizer.pipeline.misfit import Misfit, MisfitWatch
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.settings import Settings
@@ -146,7 +146,7 @@ class InputWatch:
                     input=i + 1,
                     reason=outcome.label[1],
                     share=round(share, 2),
-                    likely=LIMITS[outcome],
+                    likely=LIKELY[outcome],
                 )
         n_usable = sum(map(inputs.n_usable, range(inputs.n_inputs)))
         found = self._of_no_input.see(inputs.refused(-1), n_held=n_usable, at_s=at_s)
@@ -170,11 +170,15 @@ class InputWatch:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about what may be as it should be: nothing has come since the start."""
+        """Sentences about what may be as it should be: nothing has come, or a share is refused."""
         return [
             f"{each.flow}: nothing has arrived yet: {each.why}"
             for each in self._connections()
             if each.connected and not each.n_received
+        ] + [
+            f"inputs (no. {number}): {note}"
+            for number, lost in enumerate(self._lost, start=1)
+            for note in lost.notes
         ]
 
     @property

@@ -51,6 +51,8 @@ class OwnReports:
         Where to publish.
     watch
         Knows why nothing is published.
+    refused
+        Returns that the broker refuses groups; empty: it does not.
     ready
         Returns whether the gateway is ready.
     """
@@ -62,12 +64,13 @@ class OwnReports:
         link: "MqttLink | KafkaLink",
         *,
         watch: InputWatch,
+        refused: Callable[[], str],
         ready: Callable[[], bool],
     ) -> None:
         self._settings = settings
         self._public = public
         self._link = link
-        self._ready, self._watch = ready, watch
+        self._ready, self._watch, self._refused = ready, watch, refused
         self._said: tuple[str, int] | None = None
         self._reported: dict[str, int] = {}
         self._described_at = 0
@@ -108,7 +111,7 @@ class OwnReports:
         over
             Whether the gateway stops: then it has nothing more to say.
         """
-        why = "" if over else self._watch.silent
+        why = "" if over else self._refused() or self._watch.silent
         # At a new connection the broker may keep a sentence of an earlier run.
         said = why, self._link.counts.n_connections
         if said == self._said or not (self._settings.inputs and self._link.connected):

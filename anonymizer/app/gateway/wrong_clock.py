@@ -5,7 +5,7 @@ be published of it again. After a clock that was ahead, that holds back all time
 Nothing here knows which clock is right, so an operator has to say it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,23 +29,31 @@ _WHY = (
     "this machine's clock is behind, or was ahead when they were stored;"
     " see `anonymizer clock --config FILE`"
 )
+_PUT_BACK = (
+    "this machine's clock was put back, and what is published is not published again; if it is"
+    " right now, and that is too late, restart the gateway"
+)
 
 
 class AheadOfClock:
-    """Says what holds back the present because it was stored by a clock that was ahead.
+    """Says what holds back the present because a clock was ahead.
 
-    `wall`: returns unix seconds. `budget`: of the counts, None: there is none. `streams`: returns
-    the streams that are held back at a time, and until when.
+    `wall`: returns unix seconds; `steady`: by the clock that never goes back. `budget`: of the
+    counts, None: there is none. `streams`, `outputs`: return what is held back at a time, and until
+    when: by what is stored, and by what this process has published.
     """
 
     def __init__(
         self,
         wall: Callable[[], float],
         *,
+        steady: Callable[[], float],
         budget: "BudgetFile | None",
         streams: Callable[[float], Sequence[tuple[str, float]]],
+        outputs: Callable[[float], Mapping[str, float]],
     ) -> None:
-        self._wall, self._budget, self._streams = wall, budget, streams
+        self._wall, self._steady, self._budget = wall, steady, budget
+        self._streams, self._outputs = streams, outputs
 
     def side(self) -> GatewaySide:
         """Return what it is to a gateway."""
@@ -53,15 +61,19 @@ class AheadOfClock:
 
     @property
     def problems(self) -> list[str]:
-        """A sentence for each stream, and for the counts."""
+        """A sentence for each stream, and for each output that tells of intervals."""
         now = self._wall()
         found = [
             f"{name}: parts of times before {_utc(until)} are late: {_WHY}"
             for name, until in self._streams(now)
         ]
-        if self._budget and (until := self._budget.ahead_until(now)) is not None:
+        budget = self._budget
+        if budget and (until := budget.ahead_until(now, steady=self._steady())) is not None:
             found.append(f"counts: suppressed until {_utc(until)}: {_WHY}")
-        return found
+        return found + [
+            f"{name}: suppressed until {_utc(until)}: {_PUT_BACK}"
+            for name, until in self._outputs(now).items()
+        ]
 
 
 def told(settings: Settings, *, now: float, going_on: bool) -> Iterator[str]:
@@ -141,7 +153,9 @@ def budget_of(settings: Settings) -> "BudgetFile | None":
         return None
     from anonymizer.store.budget_file import BudgetFile  # noqa: PLC0415  few need it
 
-    return BudgetFile(settings.store.budget_path, plan_of(counts), held_s=held_s_of(counts))
+    most = 1 if counts.slides else counts.intervals_of_budget
+    held_s = held_s_of(counts)
+    return BudgetFile(settings.store.budget_path, plan_of(counts), held_s=held_s, most=most)
 
 
 def _utc(at_s: float) -> str:

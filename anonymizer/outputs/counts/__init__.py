@@ -30,6 +30,7 @@ from anonymizer.outputs.message_kind import Channel
 from anonymizer.outputs.output import (
     OVERLOAD,
     PUBLISHED,
+    REPEATED,
     UNVERIFIED,
     Figure,
     Made,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 INTERVALS = Figure(
     "counts_intervals",
     "Intervals of counts, hours of streets, by why they were suppressed; empty: published.",
-    (PUBLISHED, BUDGET, STORE, OVERLOAD, UNVERIFIED),
+    (PUBLISHED, BUDGET, STORE, OVERLOAD, UNVERIFIED, REPEATED),
 )
 
 
@@ -128,8 +129,7 @@ class SafePublisher(Publisher):
     """Publishes safe counts."""
 
     def __init__(self, settings: "Settings", network: RoadNetwork, *, secret: bytes) -> None:
-        super().__init__("counts")
-        self._every_s = settings.counts.every_s
+        super().__init__("counts", every_s=settings.counts.every_s)
         self._messages = SafeMessages(
             settings.counts,
             topic=settings.topics.counts,
@@ -152,9 +152,9 @@ class PrivatePublisher(Publisher):
     """Publishes counts with differential privacy."""
 
     def __init__(self, settings: "Settings", network: RoadNetwork, budget: Budget | None) -> None:
-        super().__init__("counts")
         counts = settings.counts
-        self._topic, self._every_s = settings.topics.counts, counts.every_s
+        super().__init__("counts", every_s=counts.every_s)
+        self._topic = settings.topics.counts
         self._held = None
         if budget is None:
             budget = self._held = HeldBudget(plan_of(counts), held_s=held_s_of(counts))
@@ -168,6 +168,10 @@ class PrivatePublisher(Publisher):
         end_s = (window + 1) * self._every_s
         body = self._counts.of_numbers(total, end_s=end_s, ahead_s=ahead_s)
         return Made([Outgoing(self._topic, self._encode(body))], body.suppressed or PUBLISHED)
+
+    def _made_once(self, window: int, contents: Sequence[IntArray], *, ahead_s: float) -> Made:
+        """Return the message; the budget knows what was published, over restarts as well."""
+        return self.make(window, contents, ahead_s=ahead_s)
 
     def close(self) -> None:
         """Leave the budget to others."""

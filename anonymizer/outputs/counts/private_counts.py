@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.positions.safe_counts import NO_CELL
 from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.told_times import ToldTimes
 from anonymizer.errors import StoreError
 from anonymizer.outputs.counts.gaussian_noise import GaussianNoise, LaplaceNoise
 from anonymizer.outputs.counts.trip_durations import N_DURATIONS, UP_TO_S, NoisyDurations
@@ -47,6 +48,12 @@ class Budget(Protocol):
 
     def charge(self, starts_s: float, ends_s: float, *, most: int) -> int | None:
         """Charge an interval; return how many are charged, None if it is refused."""
+
+    def tell(self, starts_s: float, ends_s: float) -> bool:
+        """Return whether something may be published of the times of an interval, which it then is.
+
+        They are those that readers see: the clock by which a period is charged never goes back.
+        """
 
     def close(self) -> None:
         """Leave the budget to others."""
@@ -123,6 +130,7 @@ class HeldBudget:
         self._starts_s: float | None = None
         self._n: int | None = None
         """Intervals that are charged; None: the period is refused."""
+        self._told = ToldTimes()
 
     def charge(self, starts_s: float, ends_s: float, *, most: int) -> int | None:  # noqa: ARG002  see `Budget`
         """Charge an interval; return how many are charged, None if it is refused."""
@@ -135,11 +143,15 @@ class HeldBudget:
         self._n += 1
         return self._n
 
+    def tell(self, starts_s: float, ends_s: float) -> bool:
+        """Return whether something may be published of these times, which it then is."""
+        return self._told.take(starts_s, ends_s)
+
     def close(self) -> None:
         """Do nothing: nobody else may use this budget."""
 
     def state(self) -> list[Any]:
-        """Return what has been spent."""
+        """Return what has been spent; its times are of one clock, which never goes back."""
         return [self._plan, self._starts_s, self._n, self._held_until_s]
 
     def restore(self, state: list[Any]) -> None:
@@ -260,8 +272,8 @@ class PrivateCounts:
         The numbers of several may be added up, if no device is in two of them.
         """
         settings = self._settings
-        starts_s = self._turn(end_s)
-        why = OVERLOAD if numbers is None else self._why_refused(starts_s)
+        starts_s, shown_s = self._turn(end_s), end_s + ahead_s
+        why = OVERLOAD if numbers is None else self._why_refused(starts_s, shown_s)
         devices: Sequence[int] | msgspec.UnsetType = msgspec.UNSET
         trips: Sequence[Sequence[int]] | msgspec.UnsetType = msgspec.UNSET
         durations: NoisyDurations | msgspec.UnsetType = msgspec.UNSET
@@ -324,25 +336,29 @@ class PrivateCounts:
             self._n_released = self._n_charged = 0
         return period * self._settings.period_s
 
-    def _why_refused(self, starts_s: float) -> str | None:
+    def _why_refused(self, starts_s: float, shown_s: float) -> str | None:
         """Charge the budget; return why the interval is to be suppressed, None if it is not.
 
-        Once all that devices may be counted is charged, further intervals cost nothing. With
-        `w-event` each interval is a period of its own, which can be charged once.
+        `starts_s`: of the period; `shown_s`: end of the interval, as it is published. Once all that
+        devices may be counted is charged, further intervals cost nothing. With `w-event` each
+        interval is a period of its own, which can be charged once.
         """
         settings = self._settings
         most, lasts_s = settings.intervals_of_budget, settings.period_s
         if settings.slides:
             most, lasts_s = 1, settings.every_s
-        if settings.slides or self._n_released < settings.intervals_of_device:
-            try:
-                charged = self._budget.charge(starts_s, starts_s + lasts_s, most=most)
-            except StoreError:
+        try:
+            if not self._budget.tell(shown_s - settings.every_s, shown_s):
                 self._n_charged = self._n_charged or most  # nobody knows
-                return STORE
-            self._n_charged = most if charged is None else charged
-            if charged is None:
                 return BUDGET
+            if settings.slides or self._n_released < settings.intervals_of_device:
+                charged = self._budget.charge(starts_s, starts_s + lasts_s, most=most)
+                self._n_charged = most if charged is None else charged
+                if charged is None:
+                    return BUDGET
+        except StoreError:
+            self._n_charged = self._n_charged or most  # likewise
+            return STORE
         self._n_released += 1
         return None
 

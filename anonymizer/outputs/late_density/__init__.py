@@ -16,6 +16,7 @@ from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import NodeIndex, RoadNetwork
 from anonymizer.domain.network_version import network_version
+from anonymizer.domain.told_times import ToldTimes
 from anonymizer.outputs.cells import CELLS, cells_of
 from anonymizer.outputs.copies import Copy
 from anonymizer.outputs.current.current_groups import LiveMessages
@@ -57,6 +58,7 @@ class LateDensity(Copy):
         self._time = msgspec.json.Decoder(_Time).decode
         self._region = msgspec.json.Decoder(_Region).decode
         self._turn: int | None = None
+        self._told = ToldTimes()
         self._held: list[Outgoing] = []
         """What was made at the last turn, and is published at the next one."""
 
@@ -83,8 +85,11 @@ class LateDensity(Copy):
                 continue
             turn = int(self._time(message.payload).time // EVERY_S)
             if self._turn is not None and turn > self._turn:
-                found += self._held
-                self._held = [self._made(float(turn * EVERY_S))]
+                if self._held:
+                    found += self._held
+                    self._told.take((self._turn - 1) * EVERY_S, self._turn * EVERY_S)
+                is_told = self._told.has((turn - 1) * EVERY_S, turn * EVERY_S)
+                self._held = [] if is_told else [self._made(float(turn * EVERY_S))]
             elif self._turn is not None and turn < self._turn:
                 self._held.clear()  # the clock was put back
             self._turn = turn

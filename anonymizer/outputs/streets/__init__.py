@@ -32,13 +32,17 @@ class StreetsPublisher(Publisher):
     unseen = OVERLOAD
 
     def __init__(self, settings: "Settings", streets: Streets, *, secret: bytes) -> None:
-        super().__init__("streets")
-        self._every_s, self._streets, self._secret = settings.counts.streets_s, streets, secret
+        super().__init__("streets", every_s=settings.counts.streets_s)
+        self._streets, self._secret = streets, secret
         self.adopt(settings)
 
     def adopt(self, settings: "Settings") -> None:
         """Promise the k of these settings from now on."""
         self._k, self._k_extra = promised_k(settings), settings.region.k_extra
+
+    def shown_span(self, window: int, ahead_s: float) -> tuple[float, float]:  # noqa: ARG002  they are of the wall clock
+        """Return between which times an hour is; unix seconds."""
+        return super().shown_span(window, 0.0)
 
     def make(self, window: int, contents: Sequence[StatedPassages], *, ahead_s: float) -> Made:  # noqa: ARG002  the times are in the passages
         """Return the file of an hour, as GeoJSON."""
@@ -71,6 +75,11 @@ class StreetsOutput(Output):
     def every_s(settings: "Settings") -> float:
         """Return the length of an hour."""
         return settings.counts.streets_s
+
+    @staticmethod
+    def delay_s(settings: "Settings") -> float:
+        """Return the time in which devices can still say how fast they left an hour."""
+        return settings.presence.ttl_s + settings.oldest_s
 
     @staticmethod
     def promises(settings: "Settings") -> Iterator[Promised]:
@@ -108,7 +117,8 @@ class StreetsOutput(Output):
         """Return what adds up the passages of a source."""
         # So that one publisher has room for what all sources state.
         most = MOST_PASSAGES // n_sources
-        return StreetWatch(self.settings, self._finder, keys, most=most)
+        delay_s = self.delay_s(self.settings)
+        return StreetWatch(self.settings, self._finder, keys, most=most, delay_s=delay_s)
 
     def publisher(self, *, secret: bytes, budget: "Budget | None" = None) -> StreetsPublisher:  # noqa: ARG002  see `Output`
         """Return what makes the files."""

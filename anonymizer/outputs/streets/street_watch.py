@@ -45,14 +45,18 @@ class StreetWatch:
         Returns a number for the device of each slot.
     most
         Passages that there is room for.
+    delay_s
+        For so long after its end something of an hour may follow.
     """
 
-    def __init__(self, settings: Settings, finder: StreetFinder, keys: Keys, *, most: int) -> None:
+    def __init__(
+        self, settings: Settings, finder: StreetFinder, keys: Keys, *, most: int, delay_s: float
+    ) -> None:
         every_s, ttl_s = settings.counts.streets_s, settings.presence.ttl_s
         self._keys, self._finder = keys, finder
         self._begin = partial(LivePassages, every_s=every_s, gap_s=ttl_s, most=most)
         self._passages = self._begin()
-        self._windows = EndedWindows(every_s, ttl_s + settings.oldest_s)
+        self._windows = EndedWindows(every_s, delay_s)
         self.adopt(settings)
 
     def adopt(self, settings: Settings) -> None:

@@ -75,7 +75,7 @@ class TripsPublisher(Publisher):
     """Makes classes of the trips of all sources."""
 
     def __init__(self, settings: "Settings", network: RoadNetwork, *, secret: bytes) -> None:
-        super().__init__("trips")
+        super().__init__("trips", every_s=settings.trips_out.every_s)
         self._k = promised_k(settings)
         version = network_version(network)
         self._messages = TripMessages(settings, network, version=version, secret=secret)

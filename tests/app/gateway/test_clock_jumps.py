@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,8 @@ class Clocked:
         self.longest_s, self.n_published = 0.0, 0
         self.counts: Counter[bool] = Counter()
         """Messages of counts so far, by whether they were suppressed."""
+        self.told: defaultdict[str, list[float]] = defaultdict(list)
+        """Ends of the intervals that were published, by output."""
         self.budget: BudgetFile | None = None
         self.restart()
 
@@ -68,7 +70,9 @@ class Clocked:
             self.budget.close()
         if settings.counts.has_noise:
             plan, held_s = plan_of(settings.counts), held_s_of(settings.counts)
-            self.budget = BudgetFile(self._folder / "budget.sqlite", plan, held_s=held_s)
+            most = 1 if settings.counts.slides else settings.counts.intervals_of_budget
+            path = self._folder / "budget.sqlite"
+            self.budget = BudgetFile(path, plan, held_s=held_s, most=most)
         self.rig, self.n_hours = Rig(roads=NETWORK, budget=self.budget, **self._tables), 0
 
     def run(self, seconds: float) -> None:
@@ -79,12 +83,42 @@ class Clocked:
             output = self.rig.tick(now=self.now, wall_ahead_s=self.ahead_s)
             while self.rig.outputs.publish_slow():
                 self.n_hours += 1
+                hour = self.rig.outputs.files["streets"].window
+                self.told["streets"] += [hour] * (hour not in self.told["streets"][-1:])
             self.longest_s = max(self.longest_s, time.process_time() - began)
             self.rig.settle(output, [True] * len(output.messages))
             self.n_published += len(output.messages)
             for each in output.messages:
-                if each.topic == "cloaked/counts":
-                    self.counts["suppressed" in json.loads(each.payload)] += 1
+                if each.topic in {"cloaked/counts", "cloaked/trips"}:
+                    body = json.loads(each.payload)
+                    self.counts["suppressed" in body] += each.topic == "cloaked/counts"
+                    if "suppressed" not in body:
+                        self.told[each.topic].append(body["time"])
+
+    @property
+    def n_told(self) -> int:
+        """Intervals that were published."""
+        return sum(map(len, self.told.values()))
+
+    def held_until(self) -> float | None:
+        """Return until when readiness says that nothing is told of intervals."""
+        wall = self.now + self.ahead_s
+        found = [*self.rig.outputs.held_until(wall).values()]
+        if self.budget is not None:
+            found += filter(None, [self.budget.ahead_until(wall, steady=self.now)])
+        return max(found, default=None)
+
+    def goes_on_when_it_says(self, *, is_back: bool) -> None:
+        """Run for some intervals, the first of them after the time that readiness names."""
+        n_told, until = self.n_told, self.held_until()
+        assert (until is not None) == is_back
+        if until is not None:
+            self.run(until - self.now - self.ahead_s - 20)
+            assert self.n_told == n_told
+            assert self.held_until() == until
+        self.run(300)
+        assert self.n_told > n_told
+        assert self.held_until() is None
 
     def _said(self) -> list[Delivery]:
         wall = self.now + self.ahead_s
@@ -112,6 +146,38 @@ def test_a_jump_of_the_clock_stops_nothing_there_and_back(
             assert clocked.n_hours > before[1], "hours are told again"
     assert clocked.longest_s < LONGEST_S
     assert clocked.n_hours < 60, "bounded by work, not by the clock"
+
+
+@pytest.mark.parametrize("back_s", [90.0, 600.0])
+@pytest.mark.parametrize("feature", ["counts", "dp", "dp of a period"])
+def test_an_interval_is_published_once_and_readiness_says_when_the_next_is(
+    feature: str, back_s: float, tmp_path: Path
+) -> None:
+    """With a budget a restart with the clock behind does what the running gateway does."""
+    tables = FEATURES.get(feature, {"counts": FEATURES["dp"]["counts"] | {"privacy": "dp"}})
+    clocked = Clocked(tables, tmp_path)
+    clocked.run(480)
+    for ahead_s in (-back_s, 0.0, -300.0):
+        is_back, clocked.ahead_s = ahead_s < clocked.ahead_s, ahead_s
+        clocked.goes_on_when_it_says(is_back=is_back)
+    if clocked.budget is not None:
+        clocked.ahead_s -= 300.0
+        clocked.restart()
+        clocked.goes_on_when_it_says(is_back=True)
+    [times] = clocked.told.values()
+    assert times == sorted(set(times))
+
+
+@pytest.mark.parametrize("feature", ["streets", "trips_out"])
+def test_an_hour_is_published_once_whatever_the_clock(feature: str, tmp_path: Path) -> None:
+    clocked, long_s = Clocked(FEATURES[feature], tmp_path), HOUR if feature == "streets" else 60
+    clocked.run(15 * long_s)
+    n_told = clocked.n_told
+    clocked.ahead_s = -3.0 * long_s
+    clocked.run(15 * long_s)
+    assert clocked.n_told > n_told > 0
+    [times] = clocked.told.values()
+    assert times == sorted(set(times))
 
 
 @pytest.mark.parametrize(("feature", "jump"), CASES)

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from anonymizer.settings import BrokerSettings
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
+from anonymizer.transport.refused_topics import refused_topics
 from tests.app.gateway.test_service_failures import crowd
 from tests.cli.support import anonymizer
 from tests.end_to_end import client, eventually, quick, send, serving, witness, write_settings
@@ -155,3 +157,43 @@ async def test_check_names_a_subscription_that_is_refused(tmp_path: Path) -> Non
         told = await asyncio.to_thread(anonymizer, "check", "-c", config, "--connect")
     assert told.returncode == 0, told.stderr
     assert "missing: the broker refuses the subscription other/+" in told.stdout
+
+
+@pytest.mark.parametrize(("version", "qos"), [("5", 0), ("5", 1), ("3.1.1", 0)])
+async def test_outputs_that_the_access_rules_refuse_are_named_wherever_one_looks(
+    version: str, qos: int, tmp_path: Path
+) -> None:
+    """At QoS 0, and in MQTT 3.1.1 at any, such a broker says nothing to the messages themselves."""
+    rules = tmp_path / "acl"
+    rules.write_text("topic readwrite positions/#\ntopic readwrite anonymizer/#\n")
+    rules.chmod(0o600)
+    tables: dict[str, Any] = {"broker": {"version": version}, "output": {"qos": qos}}
+    async with (
+        behaving(tmp_path, Behaviour([f"acl_file {rules}"])) as (broker, _),
+        serving(tmp_path, quick(broker.url, **tables)) as gateway,
+    ):
+        said = await gateway.program.logged("the broker refuses outputs")
+        assert "cloaked/positions (not authorized)" in said["problem"]
+
+        async def ready() -> dict[str, Any]:
+            return dict((await gateway.get("/readyz")).json())
+
+        said = await eventually(ready, lambda said: said["status"] != "ok")
+        assert any("cloaked/positions (not authorized)" in each for each in said["problems"])
+        config = write_settings(tmp_path / "asked.toml", quick(broker.url, **tables))
+        told = await asyncio.to_thread(anonymizer, "check", "-c", config, "--connect")
+        assert "missing: broker: it refuses messages on cloaked/positions" in told.stdout
+
+
+async def test_a_broker_is_asked_without_a_message_for_readers(tmp_path: Path) -> None:
+    async with (
+        behaving(tmp_path, Behaviour()) as (broker, _),
+        witness(broker.url) as seen,
+        client(broker.url, "publisher") as publisher,
+    ):
+        topics = ["cloaked/positions", "cloaked/counts"]
+        settings = BrokerSettings(url=broker.url)
+        assert await refused_topics(settings, topics, client_id="asks") == {}
+        await send(publisher, [("after", b"")], qos=1)
+        await seen.until(lambda: bool(seen.seen))
+        assert [each.topic for each in seen.seen] == ["after"]

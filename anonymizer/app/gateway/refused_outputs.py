@@ -1,0 +1,99 @@
+"""Outputs that the broker refuses by its access rules: for log, readiness and status."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from anonymizer.app.contract import outgoing_topics
+from anonymizer.app.gateway.sides import LOOK_S, GatewaySide, Service
+from anonymizer.settings import Settings
+from anonymizer.transport.refused_topics import refused_topics
+
+_SOON_S, _RARELY_S = 10.0, 600.0
+"""Between two questions: while something is refused or not delivered, and else."""
+
+
+class RefusedOutputs:
+    """Asks the broker, at each connection and again, whether it takes what is published.
+
+    Parameters
+    ----------
+    settings
+        The whole settings.
+    client_id
+        Of the connection on which it asks.
+    connected
+        Returns whether the gateway is connected.
+    n_undelivered
+        Returns how many positions could not be published so far.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        client_id: str,
+        connected: Callable[[], bool],
+        n_undelivered: Callable[[], int],
+    ) -> None:
+        self._broker, self._client_id = settings.broker, client_id
+        self._groups_topic = settings.output.topic
+        self._topics = outgoing_topics(settings)
+        self._connected, self._n_undelivered = connected, n_undelivered
+        self._is_new = False
+        self._n_before = 0
+        self._asked_s = -_RARELY_S
+        self._refused: Mapping[str, str] = {}
+        self._log = structlog.get_logger()
+
+    def side(self) -> GatewaySide:
+        """Return what it is to a gateway."""
+        return GatewaySide(
+            services=[Service("refused outputs", self.run)],
+            problems=lambda: self.problems,
+            connected=self._renew,
+        )
+
+    def _renew(self) -> None:
+        self._is_new = True
+
+    async def run(self) -> None:
+        """Ask again and again, until cancelled."""
+        while True:
+            if self._connected() and self._is_due(time.monotonic()):
+                await self._ask()
+            await asyncio.sleep(LOOK_S)
+
+    def _is_due(self, at_s: float) -> bool:
+        n, waited_s = self._n_undelivered(), at_s - self._asked_s
+        is_soon = waited_s >= _SOON_S and (bool(self._refused) or n > self._n_before)
+        if not (self._is_new or is_soon or waited_s >= _RARELY_S):
+            return False
+        self._is_new, self._n_before, self._asked_s = False, n, at_s
+        return True
+
+    async def _ask(self) -> None:
+        said = await refused_topics(self._broker, self._topics, client_id=self._client_id)
+        if said is None:
+            return  # what was known stays so
+        before, self._refused = self._refused, said
+        if self._refused and self._refused != before:
+            self._log.error("the broker refuses outputs", problem=why_refused(self._refused))
+
+    @property
+    def problems(self) -> list[str]:
+        """A sentence for readiness, if something is refused."""
+        return [why_refused(self._refused)] if self._refused else []
+
+    @property
+    def silent(self) -> str:
+        """Why no group is published; empty: groups are not refused."""
+        return why_refused(self._refused) if self._groups_topic in self._refused else ""
+
+
+def why_refused(refused: Mapping[str, str]) -> str:
+    """Return what is refused, why, and what to do."""
+    told = ", ".join(f"{topic} ({why})" for topic, why in refused.items())
+    return f"broker: it refuses messages on {told}: let this user publish there"
