@@ -6,6 +6,7 @@ Both a release that is being made and one that is audited ask it; see
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,15 +18,18 @@ from anonymizer.audit.mathematics.repeated_columns import (
     Repetition,
     Trial,
     repetition,
+    tells_more_than_label,
     trial,
 )
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.records import Records, Schema
 from anonymizer.errors import InputError
 from anonymizer.files.coded_columns import ColumnRules, code_column
+from anonymizer.files.published_tables import numbered
 from anonymizer.files.tables import TextTable
 
 ORDER_OF_ROWS = "order of rows"
+_MOST_COMPARED, _COMPARED, _GROUP = 40, 4_000, 10
 
 
 class RepeatedColumn(NamedTuple):
@@ -79,6 +83,49 @@ def repeated_columns(
     for name, column in columns.items():
         ways = (False,) if name == ORDER_OF_ROWS else (False, True)
         yield _worst(drawn, name, column, known, ways=ways, k=k, rng=rng)
+
+
+def alike_columns(records: Records, schema: Schema, *, seed: int) -> dict[str, list[str]]:
+    """Return by name of a quasi-identifier of a table which others it tells.
+
+    Of a sample, in groups of persons drawn at random; of more than 40 columns none are compared.
+    """
+    if len(schema.qis) > _MOST_COMPARED:
+        return {}
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(records.n)[:_COMPARED]
+    group = np.arange(len(rows)) // _GROUP
+    drawn = Trial(rows, group, group % 2)
+    columns = {
+        qi.name: RankedColumn(records.qi[rows, j].astype(np.int64), qi.numeric)
+        for j, qi in enumerate(schema.qis)
+    }
+    told: dict[str, list[str]] = {}
+    for (name, column), (other, known) in permutations(columns.items(), 2):
+        if repetition(drawn, column, known, by_known=False, k=_GROUP, rng=rng).repeats:
+            told.setdefault(name, []).append(other)
+    return told
+
+
+def telling_columns(
+    release: TextTable, qis: Sequence[str], names: Sequence[str], markers: Sequence[str]
+) -> dict[str, str]:
+    """Return the columns of a release that seem to say what labels hide, and of which.
+
+    See `tells_more_than_label`.
+    """
+    rows = np.random.default_rng(0).permutation(len(release))[:_COMPARED]
+    fold = np.arange(len(rows)) % 2
+    told = {}
+    labels = {name: numbered(release.frame[name].cast(pl.String)[rows])[1] for name in qis}
+    for name in names:
+        column = _ranked(release.frame[name][rows], markers)
+        for qi, label in labels.items():
+            if tells_more_than_label(
+                column, RankedColumn(label.astype(np.int64), numeric=False), fold
+            ):
+                told[name] = qi
+    return told
 
 
 def _worst(

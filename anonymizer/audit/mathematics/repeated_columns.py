@@ -22,6 +22,8 @@ NEARLY_ALL, MOST = 0.9, 0.75
 latter where a belief is doubled: a height tells most of a sex, and no row from ten."""
 _SOME = 0.01
 """Share of persons that are picked among fewer than k, up to which k is not at stake."""
+_FINER = 0.2
+"""Share of rows that have another value than the most frequent of their label."""
 _FAR = 2**62
 
 
@@ -195,6 +197,24 @@ def repetition(
         share_below=float(((found > 0) & (n_picked < np.minimum(k, size[apart]))).mean()),
         n=n,
     )
+
+
+def tells_more_than_label(column: RankedColumn, label: RankedColumn, fold: IntArray) -> bool:
+    """Return whether a column tells the labels of other rows, and tells rows of a label apart.
+
+    Without the original no more can be said; where labels overlap, this is not. Arrays as for
+    `repetition`.
+    """
+    n = len(fold)
+    if n < _LEAST_TRIED:
+        return False
+    right = (_guesses(column, label, fold) == label.rank).mean()
+    by_chance = np.bincount(label.rank).max() / n
+    pairs, times = np.unique(np.column_stack([label.rank, column.rank]), axis=0, return_counts=True)
+    most = np.zeros(int(label.rank.max()) + 1, np.int64)
+    np.maximum.at(most, pairs[:, 0], times)
+    is_finer = 1 - most.sum() / n > _FINER
+    return bool(is_finer and right - by_chance >= NEARLY_ALL * (1 - by_chance))
 
 
 def _within(of: IntArray, shown: IntArray, rng: np.random.Generator) -> IntArray:
