@@ -29,7 +29,7 @@ from anonymizer.files.published_tables import numbered
 from anonymizer.files.tables import TextTable
 
 ORDER_OF_ROWS = "order of rows"
-_MOST_COMPARED, _COMPARED, _GROUP = 40, 4_000, 10
+_MOST_COMPARED, _COMPARED, _GROUP = 30, 4_000, 10
 
 
 class RepeatedColumn(NamedTuple):
@@ -88,7 +88,7 @@ def repeated_columns(
 def alike_columns(records: Records, schema: Schema, *, seed: int) -> dict[str, list[str]]:
     """Return by name of a quasi-identifier of a table which others it tells.
 
-    Of a sample, in groups of persons drawn at random; of more than 40 columns none are compared.
+    Of a sample, in groups of persons drawn at random; of more than 30 columns none are compared.
     """
     if len(schema.qis) > _MOST_COMPARED:
         return {}

@@ -181,7 +181,8 @@ def repetition(
 
     shown = true if by_known else guess
     found, n_picked = success(shown)
-    n_shuffles = _SHUFFLES if len(of) <= _SMALL else 1
+    beyond = (found - blind - MOST * (ceiling - blind))[apart].sum() >= 0
+    n_shuffles = _SHUFFLES if beyond and len(of) <= _SMALL else 1  # who tells little needs no more
     shuffled = [success(_within(of, shown, rng))[0][apart] for _ in range(n_shuffles)]
     n = int(apart.sum())
     if not n:
