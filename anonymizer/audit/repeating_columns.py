@@ -16,7 +16,7 @@ import polars as pl
 from anonymizer.audit.mathematics.repeated_columns import (
     RankedColumn,
     Repetition,
-    Trial,
+    TriedRecords,
     repetition,
     tells_more_than_label,
     trial,
@@ -95,7 +95,7 @@ def alike_columns(records: Records, schema: Schema, *, seed: int) -> dict[str, l
     rng = np.random.default_rng(seed)
     rows = rng.permutation(records.n)[:_COMPARED]
     group = np.arange(len(rows)) // _GROUP
-    drawn = Trial(rows, group, group % 2)
+    drawn = TriedRecords(rows, group, group % 2)
     columns = {
         qi.name: RankedColumn(records.qi[rows, j].astype(np.int64), qi.numeric)
         for j, qi in enumerate(schema.qis)
@@ -129,7 +129,7 @@ def telling_columns(
 
 
 def _worst(
-    drawn: Trial,
+    drawn: TriedRecords,
     name: str,
     column: RankedColumn,
     known: dict[str, RankedColumn],

@@ -98,7 +98,7 @@ class Repetition:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Trial:
+class TriedRecords:
     """The records that are learned from and tried; see `trial`.
 
     Attributes
@@ -116,7 +116,7 @@ class Trial:
     fold: IntArray
 
 
-def trial(class_of: IntArray, person: IntArray, *, rng: np.random.Generator) -> Trial:
+def trial(class_of: IntArray, person: IntArray, *, rng: np.random.Generator) -> TriedRecords:
     """Draw whole classes to be tried, about 10,000 records, and 100,000 others to learn from.
 
     `class_of`, `person`: of each record, from 0, negative for records that are not published.
@@ -135,11 +135,11 @@ def trial(class_of: IntArray, person: IntArray, *, rng: np.random.Generator) -> 
     rows = np.sort(np.concatenate([kept[tried], others]))
     n_folds = _FOLDS if len(rows) <= _SMALL else 2
     fold_of = rng.permutation(int(person.max(initial=-1)) + 1) % n_folds
-    return Trial(rows, new[class_of[rows]], fold_of[person[rows]])
+    return TriedRecords(rows, new[class_of[rows]], fold_of[person[rows]])
 
 
 def repetition(
-    drawn: Trial,
+    drawn: TriedRecords,
     column: RankedColumn,
     known: RankedColumn,
     *,

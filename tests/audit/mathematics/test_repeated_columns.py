@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from anonymizer.audit.mathematics.repeated_columns import (
     RankedColumn,
     Repetition,
-    Trial,
+    TriedRecords,
     repetition,
     trial,
 )
@@ -73,7 +73,7 @@ def test_picking_by_a_repeated_column_equals_its_naive_twin(
 ) -> None:
     by_known, number = way
     of, x, q, fold = (np.array(each, np.int64) for each in zip(*rows, strict=True))
-    drawn = Trial(np.arange(len(of)), of, fold)
+    drawn = TriedRecords(np.arange(len(of)), of, fold)
     found = repetition(
         drawn,
         RankedColumn(x, number),
