@@ -354,7 +354,8 @@ class AuditOptions(ColumnOptions):
         Mapping[str, str] | None,
         Option(
             "Why a column is published although it holds direct identifiers, such as e-mail"
-            " addresses: without a reason, which reports repeat, it fails.",
+            " addresses, or repeats a quasi-identifier: without a reason, which reports repeat, it"
+            " fails.",
             metavar="COLUMN=REASON",
         ),
     ] = None

@@ -23,6 +23,7 @@ from anonymizer.algorithms.records.special_uniques import (
 )
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.table_anonymization import anonymize
+from anonymizer.audit.repeating_columns import alike_columns
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError
@@ -85,7 +86,8 @@ class ColumnProfile(_Part):
     unique_by_it
         Share of the rows that are unique by all columns together and would not be without it.
     suggestion, why
-        What it seems to be, and the reason.
+        What it seems to be, and the reason; and which other columns it tells, so that it must not
+        be published beside their labels.
     """
 
     name: str
@@ -221,6 +223,11 @@ def profile(
     little = min(_LITTLE, 0.1 * found.part.mean()) if held else 0.0
     part = {j: (float(found.part[at]), float(lost[at])) for at, j in enumerate(held)}
     suggested = [found_out or _scored(*part[j], little=little) for j, found_out in enumerate(told)]
+    alike = alike_columns(coded.records, coded.schema, seed=0)
+    suggested = [
+        (role, f"{why}; it tells {', '.join(alike[name])}" if name in alike else why)
+        for name, (role, why) in zip(names, suggested, strict=True)
+    ]
     columns = tuple(
         _column(name, coded.read_as[name], n, alone[j], part=part.get(j), suggested=suggested[j])
         for j, name in enumerate(names)

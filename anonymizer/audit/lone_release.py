@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from anonymizer.algorithms.records.verification import held_by
+from anonymizer.audit.repeating_columns import telling_columns
 from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError
@@ -85,6 +86,8 @@ class LoneRelease:
         By name of the attribute.
     not_judged, identifying
         The other columns, and what those hold that seem to hold direct identifiers.
+    telling
+        Columns, sensitive ones too, that seem to say what a label hides, and of which.
     """
 
     n_rows: int
@@ -98,6 +101,7 @@ class LoneRelease:
     sensitive: dict[str, SensitiveFigures]
     not_judged: list[str]
     identifying: dict[str, Recognized]
+    telling: dict[str, str]
 
 
 def judge_release(
@@ -156,6 +160,12 @@ def judge_release(
         sensitive={name: _figures(shown[name], class_of) for name in sensitive},
         not_judged=others,
         identifying=identifying,
+        telling=telling_columns(
+            replace(table, frame=table.frame.filter(pl.Series(kept))),
+            qis,
+            [*sensitive, *others],
+            _NO_VALUE,
+        ),
     )
 
 

@@ -53,6 +53,7 @@ ATTACKS: dict[Subject, list[str]] = {
         f"{_ROOM}.criteria:ATTACK",
         f"{_ROOM}.linkability:ATTACK",
         f"{_ROOM}.direct_identifiers:ATTACK",
+        f"{_ROOM}.repeated_columns:ATTACK",
         f"{_ROOM}.known_columns:ATTACK",
         f"{_ROOM}.heavy_persons:ATTACK",
         f"{_ROOM}.own_rows:ATTACK",

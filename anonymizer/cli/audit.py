@@ -305,7 +305,7 @@ def table(
     The criteria given (-k, -d, ...) are required; everything else is reported. With -d 2, the
     linkability attack must find nothing between sources; with -l 2, nothing sensitive. A column
     that is neither named here nor made by `anonymize` fails, and so does one that holds e-mail
-    addresses or the like, unless --keep-anyway says why.
+    addresses or the like, or says again what a label hides, unless --keep-anyway says why.
 
     [bold]Example[/bold]
 

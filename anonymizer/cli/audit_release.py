@@ -93,6 +93,11 @@ def release(
                 lines.append(f"{name}: the cells were taken for {each.read_as}.")
         if found.not_judged:
             lines.append(f"Not judged: {', '.join(found.not_judged)} (neither --qi nor --sa).")
+        lines += [
+            f"{name} tells the label of {qi}, and more: it may say what the label hides (audit "
+            "table asks)."
+            for name, qi in found.telling.items()
+        ]
         lines.append(
             "Whether labels cover their rows is not known without the table: [20-29] may hold 34 "
             "(audit table asks)."

@@ -148,3 +148,19 @@ def test_any_width_has_a_profile(kind: str) -> None:
 def test_columns_without_a_value_or_with_one_say_nothing() -> None:
     found = roles({"none": [None] * N, "blank": [""] * N, "one": ["x"] * N, **BESIDE})
     assert [found[name] for name in ("none", "blank", "one")] == ["nothing"] * 3
+
+
+def test_a_column_that_tells_another_one_is_named() -> None:
+    rng = random.Random(1)  # noqa: S311  no secret
+    age, place = [rng.randrange(20, 60) for _ in range(N)], [rng.randrange(8) for _ in range(N)]
+    table = {
+        "age": age,
+        "born": [2024 - x for x in age],
+        "zip": [f"1010{x}" for x in place],
+        "town": ["NHLMPDFW"[x] for x in place],
+        "sex": [rng.choice("mf") for _ in age],
+    }
+    why = {each.name: each.why for each in profiled(table).columns}
+    assert {name for name in why if "it tells" in why[name]} == {"age", "born", "zip", "town"}
+    assert why["town"].endswith("; it tells zip")
+    assert why["age"].endswith("; it tells born")

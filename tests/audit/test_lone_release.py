@@ -191,3 +191,15 @@ def test_columns_beside_are_named_and_fail_if_they_hold_direct_identifiers(tmp_p
     done = anonymizer(*asked, "--keep-anyway", "age=why")
     assert done.returncode == 2
     assert "age is no column beside --qi and --sa" in done.stderr
+
+
+def test_a_column_that_seems_to_say_what_a_label_hides_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "release.csv"
+    place = [i * 7 % 12 for i in range(240)]
+    rows = [f"[{x // 4 * 4}-{x // 4 * 4 + 3}],T{x},W{x // 4},{i % 3}" for i, x in enumerate(place)]
+    path.write_text("\n".join(["zip,town,ward,ill", *rows]) + "\n")
+    done = anonymizer("audit", "release", path, "--qi", "zip", "--sa", "ill")
+    assert done.returncode == 0
+    assert "town tells the label of zip, and more" in done.stdout
+    assert "ward tells" not in done.stdout
+    assert "ill tells" not in done.stdout

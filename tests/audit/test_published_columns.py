@@ -112,3 +112,88 @@ def test_a_profile_and_a_release_say_what_a_column_holds(kind: str) -> None:
     assert (found.columns[1].suggestion, "it holds" in found.columns[1].why) == ("identifier", True)
     made = anonymizer.anonymize(people, qi="age", keep="x", k=K, method="hilbert")
     assert any("x holds" in warning for warning in made.report.warnings)
+
+
+TOWNS = ("North", "Hill", "Lake", "Mill", "Park", "Dale", "Ford", "Wood")
+
+
+def people(n: int = 240) -> pl.DataFrame:
+    """Return people by age and postcode, with columns that say the same, and some that do not."""
+    rng = random.Random(7)  # noqa: S311  no secret
+    age, place = [rng.randrange(20, 60) for _ in range(n)], [rng.randrange(8) for _ in range(n)]
+    return pl.DataFrame(
+        {
+            "age": age,
+            "zip": [f"1010{j}" for j in place],
+            "town": [TOWNS[j] for j in place],
+            "born": [f"{2024 - x}-{rng.randrange(1, 13):02}" for x in age],
+            "group": [x // 2 for x in age],
+            "ward": [f"W{rng.randrange(4)}" for _ in age],
+            "ill": [rng.choice(("flu", "cold", "none")) for _ in age],
+        }
+    )
+
+
+@pytest.mark.parametrize("role", ["keep", "sa"])
+@pytest.mark.parametrize(("column", "qi"), [("town", "zip"), ("born", "age"), ("group", "age")])
+def test_a_column_that_says_what_a_label_hides_is_told_and_makes_the_first_screen_red(
+    column: str, qi: str, role: str
+) -> None:
+    table = people()
+    asked: dict[str, Any] = {"qi": ["age", "zip"], "k": 10, role: [column]}
+    made = anonymizer.anonymize(table, model="kd", method="hilbert", **asked)
+    assert any(f"{column} says nearly what {qi} says" in each for each in made.report.warnings)
+
+    def audit(**more: Any) -> TableAuditReport:  # noqa: ANN401
+        return anonymizer.audit_table(
+            made.frame, table, auditor_map=made.auditor_map, **asked, **more
+        )
+
+    report = audit()
+    assert (f"repeated columns ({qi})", column) in {
+        (each.attack, each.attribute) for each in report.failures
+    }
+    [screen, _] = page_of(report).split("<h2>What somebody who attacks", maxsplit=1)
+    assert f"Published beside the labels: {column}, which says nearly what {qi} says" in screen
+    excused = audit(keep_anyway={column: "they agreed"})
+    assert excused.failures == ()
+    assert f"Published although it repeats {qi}: {column}" in page_of(excused)
+
+
+def page_of(report: TableAuditReport) -> str:
+    evidence = evidence_from(
+        [(Path("audit.json"), report.model_dump_json().encode())], made="2026-01-01T00:00:00Z"
+    )
+    return page(evidence)
+
+
+def test_columns_that_say_something_else_and_labels_of_the_same_thing_stay_green() -> None:
+    table = people()
+    asked: dict[str, Any] = {"qi": ["age", "zip", "town"], "sa": ["ill"], "keep": ["ward"], "k": 10}
+    made = anonymizer.anonymize(table, model="kd", method="hilbert", **asked)
+    assert not any("says nearly" in each for each in made.report.warnings)
+    report = anonymizer.audit_table(made.frame, table, auditor_map=made.auditor_map, **asked)
+    assert report.failures == ()
+
+
+def test_rows_that_are_left_in_an_order_of_age_tell_it() -> None:
+    table = people().select("age", "zip").sort("age", "zip")
+    asked: dict[str, Any] = {"qi": ["age", "zip"], "k": 10}
+    made = anonymizer.anonymize(table, model="kd", method="hilbert", **asked)
+    rows = made.auditor_map["out_row"].to_list()
+    release = made.frame[rows]
+    report = anonymizer.audit_table(
+        release,
+        table,
+        auditor_map=pl.DataFrame({"in_row": range(240), "out_row": range(240)}),
+        **asked,
+    )
+    assert "order of rows" in {each.attribute for each in report.failures}
+    report = anonymizer.audit_table(made.frame, table, auditor_map=made.auditor_map, **asked)
+    assert report.failures == ()
+
+
+def test_a_kept_number_says_how_many_rows_it_finds_alone() -> None:
+    table = people().with_columns(dose=pl.Series([i * 0.7 % 90 for i in range(240)]))
+    made = anonymizer.anonymize(table, qi="age", keep="dose", model="kd", method="hilbert", k=10)
+    assert any("of 240 rows have a value of their own)" in each for each in made.report.warnings)

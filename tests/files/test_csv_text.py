@@ -92,8 +92,73 @@ def test_latin_letters_of_other_code_pages_are_not_taken_for_western_or_russian_
 ) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"age,word\n" + b"".join(f"1,{w}\n".encode(codec) for w in words.split()))
-    with pytest.raises(InputError, match="it may be in the code page 1250, 1254 or 850"):
+    with pytest.raises(InputError, match="it may be in the code page 1250, 1254, 1257 or 850"):
         read_table(path, ["age"])
+
+
+CITIES = {
+    "Japanese": "\u6771\u4eac\u90fd \u5927\u962a\u5e9c \u4eac\u90fd\u5e02",
+    "Chinese": "\u5317\u4eac \u4e0a\u6d77 \u5e7f\u5dde \u6b66\u6c49 \u897f\u5b89",
+    "Korean": "\uc11c\uc6b8 \ubd80\uc0b0 \ub300\uad6c",
+    "Russian": "\u041c\u043e\u0441\u043a\u0432\u0430 \u0422\u0432\u0435\u0440\u044c",
+    "Hebrew": "\u05d7\u05d9\u05e4\u05d4 \u05ea\u05dc",
+    "Thai": "\u0e01\u0e23\u0e38\u0e07\u0e40\u0e17\u0e1e",
+    "Turkish": "\u0130stanbul I\u011fd\u0131r Mu\u015f",
+    "Lithuanian": "\u0160iauliai Panev\u0117\u017eys",
+    "German": "K\u00f6ln M\u00fcnchen D\u00fcsseldorf",
+    "one German": "Berlin Hamburg Bremen K\u00f6ln",
+    "French": "Orl\u00e9ans Besan\u00e7on N\u00eemes \u0153uvre",
+    "Icelandic": "Akureyri Selfoss Reykjav\u00edk S\u00fa\u00f0av\u00edk \u00de\u00f3rsh\u00f6fn",
+    "Finnish": "Helsinki Tampere Oulu J\u00e4rvenp\u00e4\u00e4 \u0160akki Hyvink\u00e4\u00e4",
+}
+
+
+def _of_cities(language: str, codec: str) -> bytes:
+    words = CITIES[language].split()
+    lines = [f"{i},{words[i % len(words)]}" for i in range(60)]
+    return "\n".join(["age,city", *lines, ""]).encode(codec)
+
+
+@pytest.mark.parametrize(
+    ("language", "codec", "name"),
+    [
+        ("Japanese", "euc_jp", "EUC-JP"),
+        ("Japanese", "cp932", "Shift-JIS"),
+        ("Japanese", "iso2022_jp", "ISO-2022-JP"),
+        ("Korean", "euc_kr", "EUC-KR"),
+        ("Russian", "iso8859_5", "ISO 8859-5"),
+        ("Hebrew", "cp1255", "1255"),
+        ("Thai", "tis_620", "TIS-620"),
+        ("Turkish", "cp1254", "1254"),
+        ("Lithuanian", "cp1257", "1257"),
+        ("German", "mac_roman", "Mac Roman"),
+        ("one German", "mac_roman", "Mac Roman"),
+        ("one German", "cp850", "850"),
+    ],
+)
+def test_cells_below_a_header_of_ascii_are_never_read_as_other_letters(
+    language: str, codec: str, name: str
+) -> None:
+    with pytest.raises(ValueError, match=f"it may be in .*{name}"):
+        csv_text(lambda: BytesIO(_of_cities(language, codec)))
+
+
+@pytest.mark.parametrize(
+    ("language", "codec"),
+    [
+        ("Chinese", "gb18030"),
+        ("German", "cp1252"),
+        ("one German", "cp1252"),
+        ("French", "cp1252"),
+        ("Icelandic", "cp1252"),
+        ("Finnish", "cp1252"),
+        ("German", "utf-32-le"),
+    ],
+)
+def test_an_encoding_that_is_guessed_is_named_with_its_letters(language: str, codec: str) -> None:
+    found = csv_text(lambda: BytesIO(_of_cities(language, codec)))
+    assert found.data == _of_cities(language, "utf-8")
+    assert ("with the letters" in found.encoding) == (not codec.startswith("utf"))
 
 
 ROWS = [("age", "sex"), *((str(20 + i), "mf"[i % 2]) for i in range(6))]

@@ -947,4 +947,19 @@ MODULES = (
             ("there & ~is_heavy], who", "there], who"),
         ),
     ),
+    Module(
+        "audit/mathematics/repeated_columns.py",
+        ("audit/mathematics/test_repeated_columns.py",),
+        (
+            ("own = fold == each", "own = fold != each"),
+            (
+                "last = np.flatnonzero(np.diff(of, append=-1))",
+                "last = np.flatnonzero(np.diff(of, prepend=-1))",
+            ),
+            ("nearest = np.minimum(*distance)", "nearest = distance[0]"),
+            ("self.success <= self.shuffled", "self.success < 0"),
+            ("or self.share_below <= _SOME", ""),
+            ("apart = ceiling > blind", "apart = ceiling >= blind"),
+        ),
+    ),
 )

@@ -34,6 +34,7 @@ from anonymizer.app.anonymize.release_report import (
     Source,
 )
 from anonymizer.audit.mathematics.linkability import Homogeneity, Leak, homogeneity, link
+from anonymizer.audit.repeating_columns import repeated_columns
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.criteria.criterion import Of
 from anonymizer.domain.criteria.registry import CRITERIA, criteria_of
@@ -109,7 +110,10 @@ def report_of(
             coded,
             declared,
             plan,
-            identifying=_identifying(table, declared, publication),
+            identifying=(
+                *_identifying(table, declared, publication),
+                *_repeated(coded, declared, plan, class_of),
+            ),
             encoding=table.encoding,
             in_time=formed.in_time,
             saved=saved,
@@ -309,6 +313,38 @@ def _identifying(table: TextTable, declared: Declared, publication: Publication)
     )
 
 
+def _repeated(
+    coded: CodedTable, declared: Declared, plan: ReleasePlan, class_of: Int32Array
+) -> tuple[str, ...]:
+    """Say which columns that are published as they are tell what a label hides."""
+    return tuple(
+        f"{name} says nearly what {qi} says: whoever knows {qi} picks their row with "
+        f"{found.success:.0%} on average, and not {found.blind:.0%}, so that k hides nobody; the "
+        "audit fails unless --keep-anyway names a reason"
+        for name, qi, found in repeated_columns(
+            coded.records,
+            coded.schema,
+            class_of,
+            np.arange(coded.records.n),
+            coded.open,
+            names=coded.open.columns,
+            markers=declared.markers,
+            k=plan.promise.k,
+            seed=plan.seed,
+            by_order=False,
+        )
+        if found.repeats
+    )
+
+
+def _alone_by(code: Int32Array) -> str:
+    """Say how many rows are found by one kept column, if they are many."""
+    n_alone = int((np.bincount(code) == 1).sum()) if len(code) else 0
+    told = f" ({n_alone:,} of {len(code):,} rows have a value of their own)"
+    return told if n_alone > _MANY_ALONE * len(code) else ""
+
+
+_MANY_ALONE = 0.05
 _MOST_BOUNDED = 100_000
 """Rows of a quick method for which the least possible loss is computed: below a second."""
 _NEAR = 16
@@ -334,7 +370,11 @@ def warnings_of(
     """Return the warnings that a reader of the figures needs."""
     names = [qi.name for qi in coded.schema.qis if coded.origin[qi.name] == "data"]
     from_data = ", ".join(names)
-    open_ = ", ".join(declared.keep)
+    n_before = len(declared.sensitive)
+    open_ = ", ".join(
+        f"{name}{_alone_by(coded.open_code[:, n_before + j])}"
+        for j, name in enumerate(declared.keep)
+    )
     warnings = {
         f"the table is no UTF-8 text, and was read as {encoding}": bool(encoding),
         "no identifier is declared: k counts rows, and a person with several rows is counted "

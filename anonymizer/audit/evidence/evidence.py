@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from anonymizer import __version__
-from anonymizer.audit.attack import ALONE, OF_ONE, UNKNOWN, Criterion, Question
+from anonymizer.audit.attack import ALONE, OF_ONE, UNKNOWN, Criterion, Question, name_of
 from anonymizer.audit.findings import (
     AuditReport,
     Figure,
@@ -391,14 +391,17 @@ def _by_all_columns(report: TableAuditReport) -> str:
     return ""
 
 
+_KEPT_ALTHOUGH = {"direct identifiers": "it holds", "repeated columns": "it repeats"}
+
+
 def _kept_anyway(report: TableAuditReport) -> str:
-    """Say which columns with direct identifiers are published, and why."""
+    """Say which columns that single out are published, and why."""
     kept = ((each.attribute or "", each.attack) for each in report.findings if each.bar is None)
     return "".join(
-        f" Published although it holds {_in_brackets(attack)}: {name}; the reason given: "
-        f"{report.kept_anyway[name]}."
+        f" Published although {_KEPT_ALTHOUGH[name_of(attack)]} {_in_brackets(attack)}: {name}; "
+        f"the reason given: {report.kept_anyway[name]}."
         for name, attack in kept
-        if attack.startswith("direct identifiers") and name in report.kept_anyway
+        if name_of(attack) in _KEPT_ALTHOUGH and name in report.kept_anyway
     )
 
 

@@ -150,6 +150,10 @@ def _verdict(evidence: EvidenceReport) -> str:
             name = escape(result.attribute or "")
             said += f'</p><p class="verdict bad">Published as it is: {name}'
             said += f", which holds {escape(held)}."
+        elif result.attack.startswith("repeated columns ("):
+            told = result.attack.partition("(")[2].removesuffix(")")
+            said += '</p><p class="verdict bad">Published beside the labels: '
+            said += f"{escape(result.attribute or '')}, which says nearly what {escape(told)} says."
     for each in evidence.apart:
         said += f'</p><p class="verdict bad">These two must not both be public: {escape(each)}.'
     return f"{said}</p>"
