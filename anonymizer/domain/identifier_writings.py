@@ -4,8 +4,8 @@ Each of these writings becomes the plain one, before blanks and signs are left o
 """
 
 import re
-import socket
 from collections.abc import Iterable
+from ipaddress import IPv6Address
 
 from anonymizer.domain.plain_forms import bare_form, in_latin_letters, plain_form
 
@@ -23,7 +23,6 @@ ANY = (
     r"(?i)^0x|^ *(?:tel|sms|callto|sip|mailto|urn|uuid|imei|vin)|<.*@|\(0\)|::|(?::.*){7}"
     r"|, *[^0-9]+$"
 )
-_MAPPED = bytes(10) + b"\xff\xff"
 _SPELLED_OUT = str.maketrans(
     {"\u00e4": "ae", "\u00f6": "oe", "\u00fc": "ue", "\u00f8": "oe", "\u00e5": "aa", "\u00e6": "ae"}
 )
@@ -57,9 +56,7 @@ def spelled_out(texts: Iterable[str]) -> dict[str, str]:
 def in_full(text: str) -> str:
     """Return an IPv6 address with all its digits, and an IPv4 address within one by itself."""
     try:
-        packed = socket.inet_pton(socket.AF_INET6, text.strip("[]"))
-    except OSError:
+        address = IPv6Address(text.strip("[]"))
+    except ValueError:
         return text
-    if packed.startswith(_MAPPED):
-        return socket.inet_ntoa(packed[len(_MAPPED) :])
-    return f"ip{packed.hex()}"
+    return f"ip{address.packed.hex()}" if address.ipv4_mapped is None else str(address.ipv4_mapped)
