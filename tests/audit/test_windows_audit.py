@@ -149,6 +149,25 @@ def test_a_listed_value_outside_the_domain_is_refused(tmp_path: Path) -> None:
         audit_of_ten(tmp_path, sensitive={"fault": ["other"] * 10})
 
 
+def test_windows_leave_l_values_of_a_lasting_sensitive_attribute_where_that_is_enforced(
+    tmp_path: Path,
+) -> None:
+    lasting = {
+        "attributes": [{**a, "lasting": a["name"] == "fault"} for a in FLEET["attributes"]],
+        "promise": {"k": 4, "d": 2, "l": 2},
+    }
+    holds = {}
+    for cumulative in ("enforce", "report"):
+        lines = recorded.__wrapped__(cumulative, **lasting)
+        path = write(tmp_path / cumulative, lines)
+        [found] = together(audit(path, cumulative, **lasting))
+        assert (found.attack, found.attribute) == ("windows together", "fault")
+        assert found.required is (cumulative == "enforce")
+        holds[cumulative] = found.figures["n_below_l"] == 0
+        assert audit(path, "enforce", **lasting).holds is holds[cumulative]
+    assert holds == {"enforce": True, "report": False}
+
+
 @pytest.mark.parametrize(
     ("faults", "promise", "failing"),
     [
