@@ -34,10 +34,11 @@ class Finding(_Part):
         `habits`, `values` or `positions with counts`; of trips, `trip owner`, `trip destination`,
         `trips of two days`, `all trips but one` and `trips with positions`; of counts,
         `aggregate trajectories` and `aggregate membership`; of traffic by street and hour, `few on
-        a road`, `all passages but one` and `last speed`; of windows of records, `windows
-        together` and `known company`; of two streams, `releases together`, each `alone`, and the
-        control `releases of two vehicles`; of a stream and positions, `positions with records`,
-        each `alone`, and the control `positions of another vehicle`.
+        a road`, `all passages but one` and `last speed`; of windows of records, the criteria,
+        `labels`, `truth`, `windows together`, `known company` and `heavy vehicles`; of two streams,
+        `releases together`, each `alone`, and the control `releases of two vehicles`; of a stream
+        and positions, `positions with records`, each `alone`, and the control `positions of another
+        vehicle`.
     adversary
         `on_air` assumes that a publishing device is on the air, `off_air` does not; None if it
         makes no difference.
@@ -266,7 +267,7 @@ class WindowsAuditReport(_Part):
     left_out
         Number of parts and records of the truth that are in no window, by reason.
     findings
-        One for each lasting quasi-identifier.
+        One for each criterion and attribute, and each lasting attribute.
     judged
         SHA-256 of the published recording; None: it was no file of a command.
     """
@@ -281,5 +282,5 @@ class WindowsAuditReport(_Part):
 
     @property
     def failures(self) -> tuple[Finding, ...]:
-        """The findings that break the promise over windows."""
+        """The findings that break the promise."""
         return tuple(finding for finding in self.findings if finding.fails)

@@ -40,6 +40,8 @@ ATTACKS: dict[Subject, list[str]] = {
         f"{_ROOM}.streets:ATTACK",
     ],
     Subject.WINDOWS: [
+        f"{_ROOM}.window_criteria:ATTACK",
+        f"{_ROOM}.window_truth:ATTACK",
         f"{_ROOM}.windows_together:ATTACK",
         f"{_ROOM}.heavy_vehicles:ATTACK",
         f"{_ROOM}.own_vehicles:ATTACK",

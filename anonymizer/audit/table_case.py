@@ -151,8 +151,3 @@ def reader_of(
         levels=declared.calendars.get(qi.name, ()),
         unit=qi.unit,
     )
-
-
-def names_of(schema: Schema, source: tuple[int, ...]) -> str:
-    """Return the names of the quasi-identifiers of a source."""
-    return " + ".join(schema.qis[j].name for j in source)

@@ -21,6 +21,7 @@ class PublishedClass(msgspec.Struct):
 
     window: tuple[float, float]
     qis: Mapping[str, Any]
+    of: int = 0
     k: int = 0
     count: int = 0
     sensitive: Mapping[str, Sequence[str | float | None]] = {}
@@ -32,11 +33,15 @@ class PublishedClass(msgspec.Struct):
 
 
 class WindowRelease(NamedTuple):
-    """The classes of a window, what their labels allow (empty if they do not say), and records."""
+    """The classes of a window, what their labels allow (empty if they do not say), and records.
+
+    `whole`: whether all that was received and published of the window is there.
+    """
 
     classes: Sequence[PublishedClass]
     labels: Sequence[ReleasedLabels]
     joined: Joined
+    whole: bool
 
     def __repr__(self) -> str:
         """Return no content."""

@@ -1,4 +1,4 @@
-"""Audit of a stream of records: what its published windows reveal together.
+"""Audit of a stream of records: whether windows keep the promise, and what they tell together.
 
 From recordings alone: the messages that the gateway received and those that it published.
 """
@@ -60,7 +60,10 @@ def audit_windows(
         labels = published_labels(published, stream)
     elif stream.lasting:
         check_labels(stream)
-    seen = [WindowRelease(classes[w], labels.get(w, ()), joined) for w, joined in windows]
+    whole = {*recorded.without_ends().number}
+    seen = [
+        WindowRelease(classes[w], labels.get(w, ()), joined, w in whole) for w, joined in windows
+    ]
     findings = mounted(Subject.WINDOWS, WindowsCase(stream, seen, n_owned, seed))
     return WindowsAuditReport(
         stream=stream.settings.name,

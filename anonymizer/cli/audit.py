@@ -417,13 +417,14 @@ def windows(
     page: PageFile = None,
     config: ConfigFile = None,
 ) -> None:
-    """Intersect the published windows of a stream of records; exit 1 if that reveals a vehicle.
+    """Check and intersect the published windows of a stream of records; exit 1 if one fails.
 
-    The adversary knows, for every window, what all sources but one reported about a vehicle, and
-    deduces which values the lasting attributes of the remaining source can have. If the stream
-    enforces its promise over windows, at least d values must be left for each attribute of each
-    vehicle. A second adversary also knows what is left for all vehicles, and who was present in
-    each window.
+    Every class is checked against the promise and what was received. The adversary knows, for
+    every window, what all sources but one reported about a vehicle, and deduces which values the
+    lasting attributes of the remaining source can have. If the stream enforces its promise over
+    windows, at least d values must be left for each attribute of each vehicle, l of a sensitive
+    one. A second adversary also knows what is left for all vehicles, and who was present in each
+    window.
 
     With --with, two streams that read one topic are attacked together, and each alone. The control
     uses the second release of another vehicle. With --with-positions, a stream and the regions of
@@ -475,9 +476,12 @@ def windows(
     shown.add_row("classes", f"{report.n_classes:,}")
     beside.print(shown, findings_table(report.findings, width=beside.width))
     if not report.holds:
-        failed = ", ".join(str(finding.attribute) for finding in report.failures)
+        failed = ", ".join(
+            f"{each.attack} of {each.attribute}" if each.attribute else each.attack
+            for each in report.failures
+        )
         raise GuaranteeError(
-            f"{published}: the windows of {report.stream} together reveal: {failed}"
+            f"{published}: the windows of {report.stream} do not keep its promise: {failed}"
         )
 
 

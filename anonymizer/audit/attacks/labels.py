@@ -41,19 +41,11 @@ def labels(case: TableCase) -> Iterator[Finding]:
         )
 
 
-ATTACK = Attack(
+LABELS = Question(
     "labels",
-    Subject.TABLE,
-    labels,
-    (
-        Question(
-            "labels",
-            Criterion.TRUTH,
-            "Is each person within what the table says of them?",
-            bar=_COVER,
-        ),
-        Question(
-            "truth", Criterion.TRUTH, "Are the other columns as in the original?", bar="unchanged"
-        ),
-    ),
+    Criterion.TRUTH,
+    "Is each person within what is published of them?",
+    bar=_COVER,
 )
+TRUTH = Question("truth", Criterion.TRUTH, "Is the rest as in the original?", bar="unchanged")
+ATTACK = Attack("labels", Subject.TABLE, labels, (LABELS, TRUTH))

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from anonymizer.audit.attack import NOTHING, Attack, Criterion, Question, Subject
+from anonymizer.audit.criteria_rows import names_of
 from anonymizer.audit.findings import Finding
 from anonymizer.audit.mathematics.linkability import Leak, homogeneity, link
-from anonymizer.audit.table_case import TableCase, names_of
+from anonymizer.audit.table_case import TableCase
 from anonymizer.domain.records import Schema
 
 

@@ -14,20 +14,18 @@ import numpy as np
 
 from anonymizer.algorithms.records.content_verification import broken_contents
 from anonymizer.algorithms.records.verification import PARTS, verify_classes
-from anonymizer.algorithms.releases.released_classes import ReleasedLabels
 from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.findings import Figure, Finding, required
+from anonymizer.audit.window_members import candidates_of, told_qis
 from anonymizer.audit.window_releases import (
     PublishedClass,
     WindowRelease,
     WindowsCase,
     says_what_it_holds,
 )
-from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.join import Joined
 
 
 def own_vehicles(case: WindowsCase) -> Iterator[Finding]:
@@ -77,9 +75,15 @@ def _member_findings(
     """Attack every criterion of the classes whose members are certain, likewise."""
     promise, n_classes = _left_to(stream, n_own), 0
     broken: Counter[str] = Counter()
-    for classes, labels, joined in windows:
-        class_of = certain_members(classes, labels, joined, len(stream.schema.qis))
-        n_qis = len(stream.schema.qis)
+    n_qis = len(stream.schema.qis)
+    for window in windows:
+        if len(told_qis(window, stream)) < n_qis:  # nothing is promised of what is withheld
+            continue
+        joined = window.joined
+        class_of = np.full(joined.n, -1, np.int32)
+        for c, each in enumerate(candidates_of(window, stream)):
+            if each.certain:
+                class_of[each.rows] = c
         cells = joined.cells[:, n_qis : n_qis + len(stream.schema.sensitive)]
         records = Records(
             np.ascontiguousarray(joined.cells[:, :n_qis]),
@@ -88,7 +92,7 @@ def _member_findings(
         )
         n_classes += len(np.unique(class_of[class_of >= 0]))
         found = verify_classes(records, stream.schema, promise, class_of)
-        broken.update(part for part in PARTS if any(each.part == part for each in found))
+        broken.update(part for part in PARTS if any(one.part == part for one in found))
     for part in PARTS:
         figures: dict[str, Figure] = {"n_classes": n_classes, "n_windows_broken": broken[part]}
         yield required(
@@ -96,27 +100,6 @@ def _member_findings(
             holds=not broken[part],
             asked=stream.settings.promise.k_extra >= n_own and n_classes > 0,
         )  # fmt: skip
-
-
-def certain_members(
-    classes: Sequence[PublishedClass],
-    labels: Sequence[ReleasedLabels],
-    joined: Joined,
-    n_qis: int,
-) -> Int32Array:
-    """Return the class of each record that must be in it, else -1, shape (n,).
-
-    O(classes times records).
-    """
-    class_of = np.full(joined.n, -1, np.int32)
-    for c, each in enumerate(classes):
-        here = np.full(joined.n, c, np.int32)
-        fits = np.ones(joined.n, bool)
-        for j in range(n_qis):
-            fits &= labels[j].covers(here, joined.cells[:, j])
-        if fits.sum() == each.k:
-            class_of[fits] = c
-    return class_of
 
 
 def _left_to(stream: Stream, n_own: int) -> Promise:

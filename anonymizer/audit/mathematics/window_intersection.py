@@ -3,7 +3,8 @@
 The adversary [1]_ knows, of every window, what all sources but one reported about the victim, and
 that the victim is in the release. The candidates are the classes whose labels cover that. What they
 allow together in a lasting attribute of the other source is what the window leaves possible; the
-adversary intersects the windows. One value left is a value read.
+adversary intersects the windows. One value left is a value read. Who wants a lasting sensitive
+attribute knows what all sources reported, and reads the lists of the candidates.
 
 It reads published labels alone, and shares no code with what makes or protects them.
 
@@ -38,7 +39,7 @@ class Read:
     n_read
         Vehicles of which one value is left, the true one.
     n_short
-        Vehicles of which fewer values than d are left, the true one among them.
+        Vehicles of which fewer values than d, or l, are left, the true one among them.
     """
 
     attribute: str
@@ -60,35 +61,37 @@ class WindowIntersection:
     schema
         The attributes and the sources of the stream.
     lasting
-        Names of the lasting quasi-identifiers.
-    d
-        Fewest values that must be left.
+        Names of the lasting attributes.
+    d, l
+        Fewest values that must be left of a quasi-identifier, and of a sensitive attribute.
     """
 
-    def __init__(self, schema: Schema, lasting: Sequence[str], *, d: int) -> None:
+    def __init__(self, schema: Schema, lasting: Sequence[str], *, d: int, l: int = 1) -> None:  # noqa: E741  the field's
         self._schema = schema
-        self._d = d
-        self._columns = [j for j, qi in enumerate(schema.qis) if qi.name in lasting]
+        self._attributes = (*schema.qis, *schema.sensitive)
+        self._least = [d] * len(schema.qis) + [l] * len(schema.sensitive)
+        self._columns = [j for j, a in enumerate(self._attributes) if a.name in lasting]
         self._left: dict[int, dict[bytes, BoolArray]] = {j: {} for j in self._columns}
         self._truth: dict[int, dict[bytes, int]] = {j: {} for j in self._columns}
 
     def window(
-        self, labels: Sequence[ReleasedLabels], vehicles: Sequence[bytes], qi: Int32Array
+        self, labels: Sequence[ReleasedLabels], vehicles: Sequence[bytes], cells: Int32Array
     ) -> None:
         """Take in a window.
 
         Parameters
         ----------
         labels
-            What the label of each class allows, for each quasi-identifier.
-        vehicles, qi
-            Vehicles, and the codes of what was reported about them, shape (n, qis). Those that no
-            class covers are left out: they were not published.
+            What each class allows: the label of each quasi-identifier, and the list of each
+            sensitive attribute.
+        vehicles, cells
+            Vehicles, and the codes of what was reported about them, shape (n, attributes). Those
+            that no class covers are left out: they were not published.
         """
         n_classes = len(labels[0].first_of) - 1
         step = max(_MOST_CELLS // max(n_classes, 1), 1)
         for first in range(0, len(vehicles), step):
-            self._take(labels, vehicles[first : first + step], qi[first : first + step])
+            self._take(labels, vehicles[first : first + step], cells[first : first + step])
 
     def read(self) -> list[Read]:
         """Return what is read of each lasting attribute so far."""
@@ -100,17 +103,18 @@ class WindowIntersection:
             for vehicle, left in self._left[j].items()
             if left[self._truth[j][vehicle]]
         ]
-        n_short = sum(n < self._d for n in n_left)
-        return Read(self._schema.qis[j].name, len(self._left[j]), n_left.count(1), n_short)
+        n_short = sum(n < self._least[j] for n in n_left)
+        return Read(self._attributes[j].name, len(self._left[j]), n_left.count(1), n_short)
 
     def _take(
-        self, labels: Sequence[ReleasedLabels], vehicles: Sequence[bytes], qi: Int32Array
+        self, labels: Sequence[ReleasedLabels], vehicles: Sequence[bytes], cells: Int32Array
     ) -> None:
-        covers = [covers_of(labels[j], qi[:, j]) for j in range(len(self._schema.qis))]
+        n_qis = len(self._schema.qis)
+        covers = [covers_of(labels[j], cells[:, j]) for j in range(n_qis)]
         published = np.flatnonzero(np.logical_and.reduce(covers).any(axis=1))
-        vehicles, qi = [vehicles[i] for i in published.tolist()], qi[published]
+        vehicles, cells = [vehicles[i] for i in published.tolist()], cells[published]
         covers = [of_column[published] for of_column in covers]
-        for source in self._schema.sources:
+        for source in (*self._schema.sources, range(n_qis, len(self._attributes))):
             learned = [j for j in source if j in self._left]
             if not learned:
                 continue
@@ -119,7 +123,7 @@ class WindowIntersection:
             for j in known:
                 candidates &= covers[j]
             for j in learned:
-                self._learn(j, labels[j], candidates, vehicles, qi[:, j])
+                self._learn(j, labels[j], candidates, vehicles, cells[:, j])
 
     def _learn(
         self,
@@ -129,7 +133,7 @@ class WindowIntersection:
         vehicles: Sequence[bytes],
         truth: Int32Array,
     ) -> None:
-        attribute = self._schema.qis[j]
+        attribute = self._attributes[j]
         n_real = attribute.size if attribute.missing < 0 else attribute.missing
         allowed = covers_of(labels, np.arange(n_real, dtype=np.int32)).T  # (classes, codes)
         possible = candidates.astype(np.float32) @ allowed.astype(np.float32) > 0

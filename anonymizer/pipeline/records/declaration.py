@@ -1,7 +1,7 @@
 """The declaration of a stream: what its flow needs, derived from the settings."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from anonymizer.algorithms.records.attributes import (
     numbers,
     places_of,
 )
-from anonymizer.algorithms.records.meanings import Reading
+from anonymizer.algorithms.records.meanings import Reading, missing_words
 from anonymizer.algorithms.windows import WindowRule
 from anonymizer.codecs.paths import JsonPath
 from anonymizer.codecs.record_parts import PartFormat, PartReader, ReportedValues
@@ -22,6 +22,7 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.plain_forms import plain_form
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Attribute, Schema
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import SettingsError
 from anonymizer.settings import AttributeSettings, SourceSettings, StreamSettings
 from anonymizer.settings.payloads import conditions
@@ -225,7 +226,28 @@ def _attribute(declared: AttributeSettings, branches: Sequence[Branch]) -> Attri
         places = places_of(interval, np.zeros(0))
         return numbers(declared.name, places, branches=branches, missing=True)
     order = declared.categories or [branch[0] for branch in branches]
+    _check_meanings([value for value in order if value != declared.missing])
     return categories(declared.name, order, branches=branches, marker=declared.missing)
+
+
+def _check_meanings(values: Sequence[str]) -> None:
+    """Raise `ValueError` if a declared value is none, or two are one: d and l count values."""
+    plain = [plain_form(value) for value in values]
+    missing = missing_words(plain, NO_VALUE)
+    means = Reading.of(plain, [1] * len(plain)).means
+    known: dict[Hashable, str] = {}
+    for value, text in zip(values, plain, strict=True):
+        if text in missing:
+            raise ValueError(
+                f"values: {value!r} means that there is no value, which d and l do not count: "
+                "leave it out, it is read as missing"
+            )
+        other = known.setdefault(means(text), value)
+        if other != value:
+            raise ValueError(
+                f"values: {other!r} and {value!r} mean the same, and d and l count meanings: "
+                "declare one of them, the other is read as it"
+            )
 
 
 def _in_schema(attribute: Attribute, bands: Sequence[float]) -> tuple[Attribute, Int32Array]:

@@ -53,6 +53,18 @@ def test_what_changed_starts_anew_and_what_was_not_published_is_no_victim() -> N
     assert attack([]).share == 0.0
 
 
+def test_lists_that_leave_one_value_together_tell_it_to_who_knows_all_sources() -> None:
+    schema = Schema(SCHEMA.qis, (categories("fault", "abcd"),), SCHEMA.sources)
+    mounted = WindowIntersection(schema, ["fault"], d=2, l=3)
+    # Both windows have one class that fits; the second one's others have all faults.
+    for first, listed in (((0, 0), (0, 1)), ((0, 1), (1, 2))):
+        labels = [ReleasedLabels.of([[first], [(2, 3)]]) for _ in schema.qis]
+        lists = ReleasedLabels.of([[(code, code) for code in listed], [(0, 3)]])
+        mounted.window([*labels, lists], [b"v"], np.array([[0, 0, 1]], np.int32))
+        assert mounted.read()[0].n_short == 1
+    assert mounted.read() == [Read("fault", 1, 1, 1)]
+
+
 code = st.integers(0, 3)
 label = st.tuples(code, code).map(lambda ends: (min(ends), max(ends)))
 window = st.tuples(

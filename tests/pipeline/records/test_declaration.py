@@ -62,6 +62,37 @@ def test_an_invalid_declaration_is_refused_in_one_line_that_names_the_key(
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        (["x", "y", "X"], "'x' and 'X' mean the same"),
+        (["1", "01", "1.0"], "'1' and '01' mean the same"),
+        (["yes", "true"], "'yes' and 'true' mean the same"),
+        (["M\u00fcller", "Muller"], "'M\u00fcller' and 'Muller' mean the same"),
+        (["x", "unknown"], "'unknown' means that there is no value"),
+        (["x", "n/a", "-"], "'n/a' means that there is no value"),
+    ],
+)
+@pytest.mark.parametrize("role", ["qi", "sensitive"])
+def test_declared_values_are_refused_if_two_mean_the_same_or_one_means_none(
+    values: list[str], problem: str, role: str
+) -> None:
+    declared = {"name": "fault", "role": role, "values": values}
+    with pytest.raises(SettingsError, match=f"attributes: fault: values: {problem}.*: "):
+        stream(attributes=[*FLEET["attributes"][:-1], declared])
+    marked = {**declared, "values": ["x", "y", "n/a"], "missing": "n/a"}
+    assert stream(attributes=[*FLEET["attributes"][:-1], marked])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["O-", "O+"], ["C", "C++"], ["none", "brakes"], ["A01.1", "A01.2"], ["1.1", "1.10", "a", "b"]],
+)
+def test_declared_values_that_differ_in_meaning_are_taken(values: list[str]) -> None:
+    declared = {"name": "fault", "role": "sensitive", "values": values}
+    assert stream(attributes=[*FLEET["attributes"][:-1], declared])
+
+
 def test_the_shape_changes_only_with_the_meaning_of_stored_parts() -> None:
     same: list[dict[str, Any]] = [
         {},

@@ -88,13 +88,12 @@ def test_a_declared_value_is_known_in_every_writing(
 
 @pytest.mark.parametrize("other", ["A", "b", "\u00e4"])
 def test_a_text_that_no_declared_value_means_has_no_code(other: str) -> None:
-    attributes: list[dict[str, Any]] = [{"name": "x", "values": ["aa", "Aa", "c"]}]
+    attributes: list[dict[str, Any]] = [{"name": "x", "values": ["aa", "c"]}]
     [reader] = stream(
         sources=[{"name": "all", "tells": ["x"]}], attributes=attributes, promise={"k": 4, "d": 2}
     ).readers
     found = reader.read(Sent("v", "all", 1.0, {"x": other}).payload)
     assert found is Outcome.INVALID__OUT_OF_DOMAIN
-    assert reader.read(Sent("v", "all", 1.0, {"x": "AA"}).payload) is found
 
 
 def test_any_text_counts_by_its_meaning_in_a_window() -> None:
