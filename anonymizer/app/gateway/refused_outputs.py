@@ -2,11 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
-from anonymizer.app.contract import outgoing_topics
 from anonymizer.app.gateway.sides import LOOK_S, GatewaySide, Service
 from anonymizer.settings import Settings
 from anonymizer.transport.refused_topics import refused_topics
@@ -40,7 +39,7 @@ class RefusedOutputs:
     ) -> None:
         self._broker, self._client_id = settings.broker, client_id
         self._groups_topic = settings.output.topic
-        self._topics = outgoing_topics(settings)
+        self._settings = settings
         self._connected, self._n_undelivered = connected, n_undelivered
         self._is_new = False
         self._n_before = 0
@@ -61,9 +60,12 @@ class RefusedOutputs:
 
     async def run(self) -> None:
         """Ask again and again, until cancelled."""
+        from anonymizer.app.contract import outgoing_topics  # noqa: PLC0415  records, too
+
+        topics = outgoing_topics(self._settings)
         while True:
             if self._connected() and self._is_due(time.monotonic()):
-                await self._ask()
+                await self._ask(topics)
             await asyncio.sleep(LOOK_S)
 
     def _is_due(self, at_s: float) -> bool:
@@ -74,8 +76,8 @@ class RefusedOutputs:
         self._is_new, self._n_before, self._asked_s = False, n, at_s
         return True
 
-    async def _ask(self) -> None:
-        said = await refused_topics(self._broker, self._topics, client_id=self._client_id)
+    async def _ask(self, topics: Sequence[str]) -> None:
+        said = await refused_topics(self._broker, topics, client_id=self._client_id)
         if said is None:
             return  # what was known stays so
         before, self._refused = self._refused, said

@@ -226,7 +226,8 @@ def check_safe(cluster: Cluster, made: World) -> None:
         if isinstance(each, ReleasedClasses)
         for payload in each.payloads
     )
-    attack = WindowIntersection(stream.schema, stream.lasting, d=stream.promise.d)
+    lasting = [each.name for each in stream.schema.qis if each.name in stream.lasting]
+    attack = WindowIntersection(stream.schema, lasting, d=stream.promise.d)
     of_window: defaultdict[int, list[Row]] = defaultdict(list)
     for row in cluster.rows:
         of_window[row.window].append(row)
