@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
+from anonymizer.domain.binary_rounding import KEPT_DIGITS
 from anonymizer.domain.date_forms import TIME_WITHIN, in_digits, with_century
 from anonymizer.domain.spellings import CURRENCIES, ERROR, TRUTH
 from anonymizer.files.coded_columns import TEXT
@@ -73,11 +74,13 @@ class Meant:
 
 
 def spelled(column: pl.Series, spelling: Spelling) -> pl.Series:
-    """Return a text column in a spelling; cells that it does not know stay as they are."""
-    text = column.cast(pl.String)
-    old, new = list(spelling), pl.Series(list(spelling.values()), dtype=pl.String)
-    found = text.replace_strict(pl.Series(old, dtype=pl.String), new, default=text)
-    return found.alias(column.name)
+    """Return a column of text or floats in a spelling; cells that it does not know stay."""
+    kind = pl.Float64 if column.dtype == pl.Float64 else pl.String
+    cells = column.cast(kind)
+    old, new = (
+        pl.Series(list(each), dtype=pl.String).cast(kind) for each in (spelling, spelling.values())
+    )
+    return cells.replace_strict(old, new, default=cells).alias(column.name)
 
 
 def in_spelling(table: TextTable, spelling_of: Mapping[str, Spelling]) -> TextTable:
@@ -86,7 +89,7 @@ def in_spelling(table: TextTable, spelling_of: Mapping[str, Spelling]) -> TextTa
     columns = [
         spelled(table.frame[name], each)
         for name, each in there.items()
-        if each and table.frame[name].dtype in TEXT
+        if each and table.frame[name].dtype in (*TEXT, pl.Float64)
     ]
     return TextTable(table.path, table.frame.with_columns(columns))
 
@@ -98,7 +101,7 @@ def meant(
     known: Sequence[str] = (),
     counts: pl.Series | None = None,
 ) -> Meant:
-    """Return what a column of text means; any other column means what it holds.
+    """Return what a column of text or floats means; any other column means what it holds.
 
     Parameters
     ----------
@@ -107,6 +110,8 @@ def meant(
     counts
         How often each cell stands for itself; None: once.
     """
+    if column.dtype == pl.Float64:
+        return _without_rounding(column, counts)
     if column.dtype not in TEXT:
         return Meant(None)
     cells = pl.DataFrame({"cell": column.cast(pl.String), "n": 1 if counts is None else counts})
@@ -132,6 +137,30 @@ def meant(
     return Meant(changed or None, folds)
 
 
+def _without_rounding(column: pl.Series, counts: pl.Series | None) -> Meant:
+    """Return which floats are one number but for binary rounding, as the most frequent of them."""
+    n = pl.lit(1) if counts is None else counts
+    cells = column.to_frame("cell").with_columns(n.alias("n")).drop_nulls().drop_nans()
+    cell = pl.col("cell")
+    number = pl.when(cell == cell.round()).then(cell).otherwise(cell.round_sig_figs(KEPT_DIGITS))
+    if cells.select((number == cell).all()).item():
+        return Meant(None)
+    cells = cells.group_by("cell").agg(pl.sum("n")).with_columns(number.alias("number"))
+    cells = cells.filter(pl.len().over("number") > 1).sort("n", "cell")
+    if not len(cells):
+        return Meant(None)
+    cells = cells.with_columns(pl.last("cell").over("number").alias("shown"))
+    others = cells.filter(cell != pl.col("shown"))
+    fold = Fold(
+        column=column.name,
+        how="numbers",
+        n_writings=len(cells),
+        n_values=len(cells) - len(others),
+        n_cells=int(others["n"].sum()),
+    )
+    return Meant({repr(a): repr(b) for a, b in others.select("cell", "shown").rows()}, (fold,))
+
+
 def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
     """Return whether it is plain that distinct cells are distinct values: what takes no time."""
     lower = cells.str.to_lowercase()
@@ -152,7 +181,7 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
         and (
             in_one_form
             or not (
-                number.n_unique() < len(number)
+                number.round_sig_figs(KEPT_DIGITS).n_unique() < len(number)
                 or cells.str.contains(_SEPARATED).any()
                 or cells.str.contains(_WORDED).any()
                 or 0 < n_quantities > _HALF * len(cells) - len(number)

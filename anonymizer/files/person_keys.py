@@ -31,7 +31,7 @@ from anonymizer.domain.person_key import (
 from anonymizer.files.coded_columns import TEXT, is_missing
 from anonymizer.files.meanings import Fold
 
-SEPARATORS = "blanks and signs"
+SEPARATORS = "writings of identifiers"
 """How writings differ that have one key."""
 _ALL_SIGNS = f" {punctuation}"
 _HALF = 0.5
@@ -108,7 +108,7 @@ def _may_be_joined(cell: NDArray[np.uint64], key: NDArray[np.uint64]) -> BoolArr
 
 
 def n_alike(folds: Iterable[Fold]) -> int:
-    """Return how many identifiers count as another that differs in blanks and signs alone."""
+    """Return how many identifiers count as another that differs in its writing alone."""
     return sum(each.n_writings - each.n_values for each in folds if each.how == SEPARATORS)
 
 

@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from anonymizer.algorithms.records.time_columns import TimeReading, read_times
+from anonymizer.domain.binary_rounding import without_rounding
 from anonymizer.domain.date_forms import with_century
 from anonymizer.domain.exact_units import in_base_units
 from anonymizer.domain.plain_forms import bare_form, compared_form, plain_form
@@ -217,7 +218,7 @@ class Reading:
         if self.is_truth and folded in TRUTH:
             return folded in TRUE, "true and false"
         if (number := self.number(text)) is not None:
-            return number, "numbers"
+            return without_rounding(number), "numbers"
         if (at := self._time(text)) is not None:
             return (at[0],), "times"
         if self.quantities and (found := _quantity(text, self.comma)) is not None:

@@ -421,7 +421,7 @@ def words_of_reading(read_as: Mapping[str, str]) -> list[str]:
 def words_of_persons(n_alike: int) -> list[str]:
     """Return a sentence on identifiers that count as one person; none if there are none."""
     told = (
-        f"{n_alike:,} identifiers differ from others in blanks and signs alone: they count as one "
+        f"{n_alike:,} identifiers differ from others in their writing alone: they count as one "
         "person, and --exact tells them apart"
     )
     return [told] * (n_alike > 0)
