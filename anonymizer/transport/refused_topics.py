@@ -1,8 +1,9 @@
 """Topics to which a broker lets nobody publish, asked in MQTT 5 without publishing anything.
 
 A message at QoS 2 is published when its sender releases it. The broker says before that, in PUBREC,
-whether it takes it [1]_. So an empty message goes to each topic and is never released. A broker may
-pass it on before that, as some do: then readers get an empty message, not retained.
+whether it takes it [1]_. So an empty message goes to each topic and is never released. Some brokers
+pass it on before that; it expires at once, so that HiveMQ, one of them, drops it. Of others readers
+may get an empty message, not retained.
 
 At QoS 0 no broker says what it refuses, and in MQTT 3.1.1 none does at any QoS: it acknowledges
 what it drops. What a user may do does not depend on the version, so that is asked in MQTT 5, too.
@@ -17,13 +18,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anonymizer.errors import TransportError
-from anonymizer.pipeline.ports import LinkCounts, Outgoing
+from anonymizer.pipeline.ports import LinkCounts
 from anonymizer.transport.connecting import Access, open_wire, read_access
 from anonymizer.transport.exactly_once import ExactlyOnce
 from anonymizer.transport.mqtt import PahoControl
 from anonymizer.transport.mqtt_session import Session, SessionMemory
 from anonymizer.transport.packet_sizes import PacketSizes
-from anonymizer.transport.packets import MAX_PAYLOAD_BYTES, PUBREC, encode_publish
+from anonymizer.transport.packets import MAX_PAYLOAD_BYTES, PUBREC
 from anonymizer.transport.quarantine import Quarantine
 from anonymizer.transport.unsettled import Receipts
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 _ANSWER_S = 10.0
 _PUBLISH_ONCE = b"\x34"
 """PUBLISH at QoS 2, not retained."""
+_EXPIRES_AT_ONCE = b"\x05\x02" + bytes(4)
+"""The properties: a Message Expiry Interval of 0 s."""
+_MOST_OF_A_BYTE = 0x7F
 _KIND, _ONCE = PUBREC >> 8, 2
 _FAILS = 0x80
 _REASONS = {0x87: "not authorized", 0x90: "topic name invalid", 0x97: "quota exceeded"}
@@ -78,14 +82,25 @@ async def _asked(
             return None
         found = {}
         for mid, topic in enumerate(topics, start=1):
-            packet = encode_publish(Outgoing(topic, b""), mid=mid, version5=True)
-            session.wire.write(_PUBLISH_ONCE + packet[1:])
+            session.wire.write(_question(topic, mid))
             if (reason := await said.get()) >= _FAILS:
                 found[topic] = _REASONS.get(reason, f"reason {reason:#x}")
         await session.disconnect()
     finally:
         session.end("asked")
     return found
+
+
+def _question(topic: str, mid: int) -> bytes:
+    """Return an empty PUBLISH at QoS 2, not retained, that expires at once."""
+    name = topic.encode()
+    body = len(name).to_bytes(2) + name + mid.to_bytes(2) + _EXPIRES_AT_ONCE
+    length = bytearray()
+    rest = len(body)
+    while rest > _MOST_OF_A_BYTE:
+        length.append(rest & _MOST_OF_A_BYTE | _MOST_OF_A_BYTE + 1)
+        rest >>= 7
+    return _PUBLISH_ONCE + bytes([*length, rest]) + body
 
 
 class _AskingSession(Session):

@@ -8,6 +8,7 @@ import pytest
 from anonymizer.pipeline.ports import ONCE, Loss
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
+from anonymizer.transport.refused_topics import refused_topics
 from tests.app.gateway.ordeal import VERSION_OF
 from tests.app.gateway.poison import assert_it_costs_nobody_else
 from tests.app.gateway.records import compiled
@@ -112,3 +113,23 @@ async def test_what_was_not_settled_comes_again_at_qos_1_and_not_at_qos_2(
     assert once in (set(), {b"1", b"3", b"5"})  # some brokers lower the QoS, as they should
     assert not once & set(inbox.payloads[6:])
     assert not any(link.counts.lost[loss] for loss in Loss if loss is not Loss.CLOSED)
+
+
+@pytest.mark.parametrize("version", ["hivemq"], indirect=True)
+async def test_a_broker_that_passes_unreleased_messages_on_is_asked_without_one_for_readers(
+    other: LocalBroker, version: str
+) -> None:
+    inbox = Inbox()
+    reader = MqttLink(
+        settings(other.url, version=version),
+        client_id="reader",
+        deliver=inbox.deliver,
+        subscriptions=[("out/#", 1)],
+        on_state=inbox.on_state,
+    )
+    async with running(reader), client(other.url, "other", protocol=VERSION_OF[version]) as sender:
+        topics = ["out/a", f"out/{'long' * 40}"]
+        assert await refused_topics(settings(other.url), topics, client_id="asks") == {}
+        await sender.publish("out/a", b"after", qos=1)
+        await inbox.receives(1)
+    assert inbox.payloads == [b"after"]
