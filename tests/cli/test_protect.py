@@ -65,7 +65,7 @@ def test_what_cannot_be_done_is_one_sentence(tmp_path: Path) -> None:
         done = anonymizer("protect", ride, *arguments)
         assert done.returncode == 2
         assert said in done.stderr
-        assert "99" not in done.stderr
+        assert "99" not in done.stderr.replace(str(tmp_path), "")
 
 
 def test_nothing_is_written_where_nothing_would_be_left_or_a_column_is_missing(

@@ -35,7 +35,7 @@ def test_what_is_written_is_read_back_and_equal_tables_are_equal_bytes(
     table = read_table(path)
     assert table.frame.select("age", "work").rows() == ROWS.select("age", "work").rows()
     assert read_table(path, ["work", "age"]).frame.columns == ["work", "age"]
-    assert "30" not in repr(table)
+    assert "30" not in repr(table).replace(str(tmp_path), "")
 
 
 @pytest.mark.parametrize("form", [".csv", ".csv.gz"])
