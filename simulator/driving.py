@@ -156,7 +156,7 @@ def demand_at(at_s: float, day: FloatArray) -> float:
 
 
 @inner_kernel
-def arrive(device: np.void, roads: Roads, day: FloatArray) -> None:
+def _arrive(device: np.void, roads: Roads, day: FloatArray) -> None:
     """Choose the next destination, and rest at the present one."""
     first = device["first_slot"]
     choice = int((device["last_slot"] - first + 1) * uniform(device))
@@ -172,7 +172,7 @@ def _begin_leg(device: np.void, roads: Roads, routes: Int32Array, day: FloatArra
     next_arc_of = routes[device["slot"]]
     arc = next_arc_of[device["node"]]
     if arc < 0:
-        arrive(device, roads, day)
+        _arrive(device, roads, day)
     elif device["arc"] >= 0 and device["exit_mps"] == 0:
         _wait(device, STOP_S, roads)
     else:
@@ -183,15 +183,9 @@ def _begin_leg(device: np.void, roads: Roads, routes: Int32Array, day: FloatArra
 def _locate(device: np.void, at_s: float, roads: Roads) -> tuple[float, float]:
     if device["arc"] < 0:
         return device["rest_lat"], device["rest_lon"]
-    return place_on(device["arc"], covered_m(device, at_s, roads), roads)
-
-
-@inner_kernel
-def place_on(number: int, along_m: float, roads: Roads) -> tuple[float, float]:
-    """Return latitude and longitude at some metres along an arc."""
     nodes, arcs = roads
-    arc = arcs[number]
-    share = along_m / arc["length_m"]
+    arc = arcs[device["arc"]]
+    share = covered_m(device, at_s, roads) / arc["length_m"]
     tail, head = nodes[arc["tail"]], nodes[arc["head"]]
     east = (head["lon"] - tail["lon"] + 180.0) % 360.0 - 180.0  # the shorter way around the earth
     lat = tail["lat"] + share * (head["lat"] - tail["lat"])

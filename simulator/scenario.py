@@ -142,7 +142,7 @@ class Scenario:
         Number of sensors.
     duration_s
         When to end, in seconds; None: never.
-    seed, noise_m, parked_share, begins_s, queues
+    seed, noise_m, parked_share, begins_s
         As for `Traffic` and `FleetSource`.
 
     Notes
@@ -163,7 +163,6 @@ class Scenario:
         noise_m: float = 3.0,
         parked_share: float = 0.1,
         begins_s: float | None = None,
-        queues: bool = False,
     ) -> None:
         self._traffic = Traffic(
             network,
@@ -171,7 +170,6 @@ class Scenario:
             seed=seed,
             parked_share=parked_share,
             begins_s=begins_s,
-            queues=queues,
         )
         self._fleet = FleetSource(
             self._traffic,

@@ -6,7 +6,6 @@ from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArr
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from simulator.driving import ARC, DEVICE, NODE, Roads, demand_at, drive
-from simulator.following import Following
 from simulator.shortest_paths import Router
 
 MAX_SLOTS = 64
@@ -46,9 +45,6 @@ class Traffic:
     begins_s
         Time of day at the start, in seconds since midnight: the less demand there is at an hour,
         see `HOURLY`, the longer devices rest at their destinations. None: it is always rush hour.
-    queues
-        Whether devices make way for each other, see `simulator.following`. Otherwise each drives as
-        if it were alone, and stops at some junctions by chance.
 
     Raises
     ------
@@ -59,8 +55,8 @@ class Traffic:
     -----
     Equal network, number, seed and share give bitwise equal positions at each time, whatever
     times were requested before. The start costs one Dijkstra run for each destination, a
-    refresh one more. Moving a device costs less than 1 µs (if it is moved once a second), with
-    queues about 0.4 µs for each second of playing.
+    refresh one more. Moving a device costs less than 1 µs (if it is moved once a second). Each
+    drives as if it were alone, and stops at some junctions by chance.
     """
 
     def __init__(
@@ -71,7 +67,6 @@ class Traffic:
         seed: int = 0,
         parked_share: float = 0.1,
         begins_s: float | None = None,
-        queues: bool = False,
     ) -> None:
         if not network.n_nodes or not network.has_coordinates:
             raise InputError("the network has no nodes with coordinates: nothing can move on it")
@@ -98,11 +93,6 @@ class Traffic:
         can_drive = np.bincount(self._router.strong_of).max() > 1
         n_parked = round(parked_share * n_devices) if can_drive else n_devices
         self.fleet = self._place(rng, n_parked=n_parked)
-        self.following = (
-            Following(self.fleet, self.roads, self.routes, self._day, began_s=-WARM_UP_S)
-            if queues
-            else None
-        )
         self.move(np.arange(n_devices), np.zeros(n_devices))
 
     def advance(self, to_s: float) -> tuple[FloatArray, FloatArray]:
@@ -131,8 +121,6 @@ class Traffic:
         return np.concatenate([lat for lat, _ in parts]), np.concatenate([lon for _, lon in parts])
 
     def _drive(self, device: IntArray, at_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if self.following is not None:
-            return self.following.move(device, at_s)
         return drive(device, at_s, self.fleet, self.roads, self.routes, self._day)
 
     def _refresh(self, at_s: float) -> None:

@@ -85,13 +85,6 @@ FaultShares = Annotated[
         "`undated` ones; not with --batch or --all.",
     ),
 ]
-Queues = Annotated[
-    bool,
-    typer.Option(
-        "--queues",
-        help="Devices follow each other, and queue at signals; else each drives as if alone.",
-    ),
-]
 Broker = Annotated[
     str,
     typer.Option(

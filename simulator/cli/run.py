@@ -19,7 +19,6 @@ from simulator.cli.options import (
     MakeOutlet,
     Network,
     Parked,
-    Queues,
     Quiet,
     Rate,
     Seed,
@@ -58,7 +57,6 @@ def run(
     parked: Parked = 0.1,
     gps_noise: GpsNoise = 3.0,
     begins: Begins = None,
-    queues: Queues = False,
     faults: FaultShares = None,
     everything: Annotated[
         bool,
@@ -86,8 +84,7 @@ def run(
     """Simulate devices that drive over a road network and report their positions.
 
     Each device takes the fastest path from one destination to the next, slows down at junctions,
-    stops at some, and dwells at its destination. With --queues it follows the one ahead, by the
-    Intelligent Driver Model, and stands at red signals. The movement depends only on the seed.
+    stops at some, and dwells at its destination. The movement depends only on the seed.
     """
     from anonymizer.kernel_background import compiling_in_background
     from anonymizer.networks import load_network
@@ -125,13 +122,10 @@ def run(
                 noise_m=gps_noise,
                 parked_share=parked,
                 begins_s=begins,
-                queues=queues,
             )
             play_source(scenario, where, encode=scenario.encode, quiet=quiet)
             return
-        traffic = Traffic(
-            roads, devices, seed=seed, parked_share=parked, begins_s=begins, queues=queues
-        )
+        traffic = Traffic(roads, devices, seed=seed, parked_share=parked, begins_s=begins)
         source = FleetSource(
             traffic,
             rate_hz=rate,
@@ -162,7 +156,6 @@ def trace(
     parked: Parked = 0.1,
     gps_noise: GpsNoise = 3.0,
     begins: Begins = None,
-    queues: Queues = False,
 ) -> None:
     """Write the traffic of `run` to a file as fast as possible; no broker is needed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -181,7 +174,6 @@ def trace(
         seed=seed,
         parked_share=parked,
         begins_s=begins,
-        queues=queues,
     )
     source = FleetSource(traffic, rate_hz=rate, duration_s=duration, noise_m=gps_noise, seed=seed)
     with TraceWriter(out, device_id=source.device_id) as writer:
