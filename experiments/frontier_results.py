@@ -1,6 +1,7 @@
 """Results of the frontier: a table, a manifest and the picture."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ from matplotlib.axes import Axes
 
 from anonymizer.app.plots import BLUE, INK, LIGHT, ORANGE, RED, TEAL, plot
 from experiments.frontier_experiment import OWN, PUBLIC, Point
-from experiments.result_files import Row, manifest, write_csv, write_files, write_json
+from experiments.result_files import Row, write_drawn
 
 _SIDE = 18
 """Rows of the grid that is drawn."""
@@ -62,39 +63,6 @@ def rows_of(points: Sequence[Point]) -> list[Row]:
         }
         for point in points
     ]
-
-
-def write_results(
-    points: Sequence[Point],
-    options: Row,
-    out: Path,
-    *,
-    inputs: Sequence[Path] = (),
-    formats: Sequence[str] = ("png", "svg"),
-) -> list[Path]:
-    """Write points.csv, manifest.json and the picture; return their paths.
-
-    Parameters
-    ----------
-    options
-        What the points depend on, for the manifest.
-    inputs
-        Files that were read, for the manifest.
-    formats
-        Kinds of pictures, of `plots.FORMATS`.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or written.
-    """
-    write_of: dict[str, Callable[[Path], object]] = {
-        "points.csv": lambda path: write_csv(rows_of(points), path),
-        "manifest.json": lambda path: write_json(manifest(options, inputs), path),
-    }
-    for kind in formats:
-        write_of[f"frontier.{kind}"] = lambda path: draw(points, path)
-    return write_files(out, write_of)
 
 
 def draw(points: Sequence[Point], path: Path) -> None:
@@ -192,3 +160,7 @@ def _label(axes: Axes, marks: Sequence[_Mark]) -> None:
 
 def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+write_results = partial(write_drawn, ("frontier", "points.csv"), rows_of=rows_of, draw=draw)
+"""Writes points.csv, manifest.json and the picture, see `write_drawn`."""

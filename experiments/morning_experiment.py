@@ -36,6 +36,7 @@ from anonymizer.outputs.streets.street_hours import roads_under, street_hours
 from anonymizer.outputs.trips.trip_windows import TripMessages, TripWindows
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings, zones_of
+from experiments.commuter_weeks import drive_along
 from simulator.shortest_paths import Router
 
 HOUR_S = 3600.0
@@ -115,7 +116,7 @@ def commuters(source: str = "city:3000", n: int = N_COMMUTERS, *, seed: int = 1)
             int(rng.integers(network.n_nodes)),
             6 * HOUR_S + rng.normal(1.5, 0.5) * HOUR_S,
         )
-        path, at_s = _drive(network, router, roads[int(rng.integers(N_WORKPLACES))], home)
+        path, at_s = drive_along(network, router, roads[int(rng.integers(N_WORKPLACES))], home)
         if len(path) < 2:
             continue
         pace = rng.uniform(1.2, 2.0)  # of the time without traffic
@@ -154,17 +155,6 @@ def answers(morning: Morning) -> Iterator[Row]:
 def _settings() -> Settings:
     counts = {"privacy": "k", "every_s": COUNT_S, "k": K}
     return Settings.model_validate({"counts": counts, "trips_out": {"every_s": HOUR_S}})
-
-
-def _drive(
-    network: RoadNetwork, router: Router, next_arc_of: Int32Array, start: int
-) -> tuple[IntArray, FloatArray]:
-    """Return the nodes on the way to where no arc leads on, and the seconds at each."""
-    path, at_s = [start], [0.0]
-    while (arc := next_arc_of[path[-1]]) >= 0:
-        path.append(int(network.neighbour_of[arc]))
-        at_s.append(at_s[-1] + float(router.length_m[arc] / router.speed_mps[arc]))
-    return np.array(path), np.array(at_s)
 
 
 def _row(question: str, shown: Table, name: str, true: FloatArray, there: BoolArray) -> Row:

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 
 from anonymizer.errors import InputError
 from anonymizer.files.atomic_write import FileToWrite, naming, write_whole
 
 Row: TypeAlias = dict[str, Any]
 """A row of a table, or plain data as JSON holds it."""
+T = TypeVar("T")
 
 _LIBRARIES = (
     "anonymizer-gateway", "numpy", "numba", "scipy", "networkx", "matplotlib", "polars",
@@ -88,6 +89,42 @@ def write_files(out: Path, write_of: Mapping[str, Callable[[Path], object]]) -> 
             parts[out / name] = FileToWrite(partial(_copy, Path(aside) / name))
         write_whole(parts)
     return list(parts)
+
+
+def write_drawn(
+    names: tuple[str, str],
+    found: T,
+    options: Row,
+    out: Path,
+    *,
+    rows_of: Callable[[T], Sequence[Row]],
+    draw: Callable[[T, Path], object],
+    inputs: Sequence[Path] = (),
+    formats: Sequence[str] = ("png", "svg"),
+) -> list[Path]:
+    """Write a table, manifest.json and a picture of what was found; return their paths.
+
+    Parameters
+    ----------
+    names
+        Of the picture, without an ending, and of the table.
+    options, inputs
+        What the results depend on, and files that were read, for the manifest.
+    formats
+        Kinds of pictures, of `plots.FORMATS`.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or written.
+    """
+    picture, table = names
+    write_of: dict[str, Callable[[Path], object]] = {
+        table: lambda path: write_csv(rows_of(found), path),
+        "manifest.json": lambda path: write_json(manifest(options, inputs), path),
+    }
+    write_of |= {f"{picture}.{kind}": partial(draw, found) for kind in formats}
+    return write_files(out, write_of)
 
 
 def _copy(path: Path, file: BinaryIO) -> None:

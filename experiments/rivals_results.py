@@ -1,7 +1,8 @@
 """Results of the rivals: a table, a manifest and the picture."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from matplotlib.axes import Axes
 from scipy.stats import t as student
 
 from anonymizer.app.plots import BLUE, INK, ORANGE, RED, TEAL, plot
-from experiments.result_files import Row, manifest, write_csv, write_files, write_json
+from experiments.result_files import Row, write_drawn
 from experiments.rivals_experiment import Compared
 from experiments.stream_errors import StreamErrors
 
@@ -52,39 +53,6 @@ def rows_of(found: Sequence[Compared]) -> list[Row]:
             row[name], row[f"{name}_95"] = (None, None) if read is None else read
         rows.append(row)
     return rows
-
-
-def write_results(
-    found: Sequence[Compared],
-    options: Row,
-    out: Path,
-    *,
-    inputs: Sequence[Path] = (),
-    formats: Sequence[str] = ("png", "svg"),
-) -> list[Path]:
-    """Write rivals.csv, manifest.json and the picture; return their paths.
-
-    Parameters
-    ----------
-    options
-        What the errors depend on, for the manifest.
-    inputs
-        Files that were read, for the manifest.
-    formats
-        Kinds of pictures, of `plots.FORMATS`.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or written.
-    """
-    write_of: dict[str, Callable[[Path], object]] = {
-        "rivals.csv": lambda path: write_csv(rows_of(found), path),
-        "manifest.json": lambda path: write_json(manifest(options, inputs), path),
-    }
-    for kind in formats:
-        write_of[f"rivals.{kind}"] = lambda path: draw(found, path)
-    return write_files(out, write_of)
 
 
 def draw(found: Sequence[Compared], path: Path) -> None:
@@ -131,3 +99,7 @@ def _panel(axes: Axes, found: Sequence[Compared], across: str, up: str) -> None:
         axis.set_major_formatter("{x:g}")
     axes.set_xlabel(f"{across} error (good is left)")
     axes.set_ylabel(f"{up} error (good is below)")
+
+
+write_results = partial(write_drawn, ("rivals", "rivals.csv"), rows_of=rows_of, draw=draw)
+"""Writes rivals.csv, manifest.json and the picture, see `write_drawn`."""
