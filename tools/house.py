@@ -1,7 +1,6 @@
-"""Tables of notes/house.md, from the code: rooms with their lines, and what a reader loads.
+"""The house, counted: `python -m tools.house` prints rooms with their lines, and what readers load.
 
-`python -m tools.house` writes the numbers anew and leaves the words. It fails if the page names a
-room that is gone, or lacks one.
+The words about each room stand in notes/house.md.
 """
 
 import ast
@@ -12,12 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.figures import OWN, ROOT, loaded
+from tools.figures import OWN, loaded
 
-_PAGE = ROOT / "notes" / "house.md"
-_ROW = re.compile(r"^\| `([\w/()]+)` \|(?: *[\d,]+ \|){4}", re.MULTILINE)
-_CLOSURE = re.compile(r"^\| (client|tables|MQTT link|settings) \| .*\|$", re.MULTILINE)
-_TOTAL = re.compile(r"[\d,]+ lines in [\d,]+ files\. Of these [^.]*\.")
+_ROW = re.compile(r"^\| `([\w/()]+)` \|", re.MULTILINE)
 _FEWEST_NAMED = 400
 
 
@@ -65,11 +61,6 @@ def _kind(node: ast.AST) -> str:
     return ""
 
 
-def rooms() -> dict[str, Lines]:
-    """Return the lines of each folder of the package, see `_room`; `(top)` has its own files."""
-    return {name: lines_of(files) for name, files in files_of_rooms().items()}
-
-
 def files_of_rooms() -> dict[str, list[Path]]:
     """Return the files of each folder of the package."""
     found = defaultdict[str, list[Path]](list)
@@ -89,36 +80,21 @@ def named_rooms(text: str) -> set[str]:
     return set(_ROW.findall(text))
 
 
-def page(text: str) -> str:
-    """Return the page with the numbers of the code as it is.
-
-    Raises
-    ------
-    ValueError
-        If the page and the code have other rooms.
-    """
-    found = rooms()
-    if astray := found.keys() ^ named_rooms(text):
-        raise ValueError(f"notes/house.md and the code differ in {', '.join(sorted(astray))}")
-
-    def row(match: re.Match[str]) -> str:
-        lines = found[match[1]]
-        figures = lines.files, lines.all, lines.docstrings, lines.code
-        return f"| `{match[1]}` |" + "".join(f" {n:,} |" for n in figures)
-
-    text = _CLOSURE.sub(lambda match: _closure(match[1]), _ROW.sub(row, text))
-    whole = lines_of(OWN.rglob("*.py"))
-    total = (
-        f"{whole.all:,} lines in {whole.files} files. Of these {whole.code:,} are code,"
-        f" {whole.docstrings:,} docstrings, {whole.blank:,} blank,\n{whole.imports:,} imports and"
-        f" {whole.comments:,} comments."
-    )
-    return _TOTAL.sub(total, text, count=1)
+def table() -> str:
+    """Return the lines of each room and of all, and what each reader loads, as Markdown."""
+    found = {name: lines_of(files) for name, files in files_of_rooms().items()}
+    found["all"] = lines_of(OWN.rglob("*.py"))
+    head = "room", "lines", *Lines._fields
+    rows = [
+        f"| {name} | {' | '.join(f'{n:,}' for n in (of.all, *of))} |" for name, of in found.items()
+    ]
+    closures = map(_closure, ("client", "tables", "MQTT", "settings"))
+    return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *rows, "", *closures])
 
 
 def _closure(wanted: str) -> str:
     """Return the row of what a reader loads, with the folders that are most of it."""
-    files = loaded(wanted.removesuffix(" link"))
+    files = loaded(wanted)
     n_of: Counter[str] = Counter()
     for file in files:
         n_of[_room(file)] += len(file.read_bytes().splitlines())
@@ -129,4 +105,4 @@ def _closure(wanted: str) -> str:
 
 
 if __name__ == "__main__":
-    _PAGE.write_text(page(_PAGE.read_text()))
+    print(table())  # noqa: T201  what it is for
