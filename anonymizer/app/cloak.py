@@ -176,7 +176,7 @@ def cloak_trace(
     progress(trace.n_rows - len(accepted))
     with ExitStack() as stack:
         auditor = AuditorMapWriter(
-            stack.enter_context(_create(auditor_map)) if auditor_map else None
+            stack.enter_context(_create(auditor_map, private=True)) if auditor_map else None
         )
         writer = ReleaseWriter(trace.device_id, seed=seed, auditor=auditor)
         lines = stack.enter_context(_create(out))
@@ -339,6 +339,6 @@ def _check_rows(trace: Trace) -> UInt8Array:
     return outcome
 
 
-def _create(path: Path | BinaryIO) -> AbstractContextManager[BinaryIO]:
+def _create(path: Path | BinaryIO, *, private: bool = False) -> AbstractContextManager[BinaryIO]:
     """Create a file; one that is open already is used as it is, and stays open."""
-    return whole_file(path) if isinstance(path, Path) else nullcontext(path)
+    return whole_file(path, private=private) if isinstance(path, Path) else nullcontext(path)

@@ -598,6 +598,7 @@ def test_vehicles_that_change_their_ids_in_a_trace_are_no_company_for_themselves
         auditor_map=auditor_map,
     )
     assert summary.ledger.n_received == summary.ledger.n_settled
+    assert auditor_map.stat().st_mode & 0o077 == 0, "it says who is who"
     said = [json.loads(line) for line in auditor_map.read_text().splitlines()]
     vehicle_of = {each["pseudonym"]: int(each["device"]) // 10 for each in said}
     groups: dict[tuple[float, tuple[int, ...]], list[str]] = {}
