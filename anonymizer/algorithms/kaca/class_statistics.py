@@ -7,6 +7,8 @@ import numpy as np
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
+_DECIMALS = 2
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Summary:
@@ -26,9 +28,7 @@ class Summary:
     mean: FloatArray
 
 
-def summarize(
-    class_of: Int32Array, person: Int32Array, measure: FloatArray, *, k: int, decimals: int = 2
-) -> Summary:
+def summarize(class_of: Int32Array, person: Int32Array, measure: FloatArray, *, k: int) -> Summary:
     """Return counts and means of classes.
 
     Parameters
@@ -56,7 +56,7 @@ def summarize(
         enough = _persons(c[has], who[has], len(n_records)) >= k
         times = np.bincount(c[has], minlength=len(n_records))
         total = np.bincount(c[has], weights=value[has], minlength=len(n_records))
-        mean[enough, m] = np.round(total[enough] / times[enough], decimals)
+        mean[enough, m] = np.round(total[enough] / times[enough], _DECIMALS)
     return Summary(n_records, _persons(c, who, len(n_records)), mean)
 
 

@@ -21,7 +21,7 @@ class ReleasedClasses(NamedTuple):
     """Classes of a window, as they are published."""
 
     stream: str
-    window: int
+    window: _Window
     payloads: Sequence[bytes]
 
     def __repr__(self) -> str:
@@ -29,43 +29,21 @@ class ReleasedClasses(NamedTuple):
         return f"ReleasedClasses({self.stream!r}, {self.window}, {len(self.payloads)} classes)"
 
 
-class _Classes(msgspec.Struct, array_like=True, frozen=True):
-    stream: str
-    window: _Window
-    payloads: list[bytes]
-
-
-class _Head(msgspec.Struct, array_like=True, frozen=True):
-    stream: str
-    window: _Window
-    start: float
-    end: float
-    closed_at: float
-    summary: dict[str, float]
-
-
 _ENCODER = msgspec.msgpack.Encoder()
-_READ_CLASSES = msgspec.msgpack.Decoder(_Classes)
-_READ_HEAD = msgspec.msgpack.Decoder(_Head)
+_READ_CLASSES = msgspec.msgpack.Decoder(ReleasedClasses)
+_READ_HEAD = msgspec.msgpack.Decoder(tuple[str, _Window, float, float, float, dict[str, float]])
 
 
 def encode_classes(classes: ReleasedClasses) -> bytes:
     """Return classes as bytes."""
-    return _CLASSES + _ENCODER.encode(_Classes(*classes[:2], list(classes.payloads)))
+    return _CLASSES + _ENCODER.encode(classes)
 
 
 def encode_window(release: PublishedWindow) -> bytes:
     """Return a closed window as bytes; `summary["classes"]` is the number of its classes."""
-    return _WINDOW + _ENCODER.encode(
-        _Head(
-            release.stream,
-            release.window,
-            release.start,
-            release.end,
-            release.closed_at,
-            dict(release.summary),
-        )
-    )
+    of = release
+    said = of.stream, of.window, of.start, of.end, of.closed_at, dict(of.summary)
+    return _WINDOW + _ENCODER.encode(said)
 
 
 def decode_release(value: bytes) -> ReleasedClasses | PublishedWindow:
@@ -79,13 +57,9 @@ def decode_release(value: bytes) -> ReleasedClasses | PublishedWindow:
     rest = memoryview(value)[1:]
     try:
         if value[:1] == _CLASSES:
-            classes = _READ_CLASSES.decode(rest)
-            return ReleasedClasses(classes.stream, classes.window, classes.payloads)
+            return _READ_CLASSES.decode(rest)
         if value[:1] == _WINDOW:
-            head = _READ_HEAD.decode(rest)
-            return PublishedWindow(
-                head.stream, head.window, head.start, head.end, head.closed_at, head.summary
-            )
+            return PublishedWindow(*_READ_HEAD.decode(rest))
     except (ValueError, msgspec.MsgspecError):
         pass
     raise ValueError("these bytes are no part of a release") from None
