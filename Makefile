@@ -202,7 +202,7 @@ soak: $(STAMP)  ## the slow proofs (with aedes, too, where there is npm, Java an
 FIGURES   := tests/test_figures.py::test_
 FORGOTTEN := $(FIGURES)pages_are_no_longer_than_they_were $(FIGURES)notes_keep_what_a_decision_rests_on \
 	$(FIGURES)settings_are_no_more_than_they_were tests/mutation/test_mutants.py::test_every_change_can_be_made \
-	tests/test_docs.py::test_what_is_generated_is_what_the_code_says tests/cli/test_serve.py::test_the_example_names_every_codec
+	tests/test_docs.py::test_what_is_generated_is_what_the_code_says
 
 check: $(STAMP)  ## format, lint, types, layers, dependencies, dead code, documentation, what is generated or bounded
 	$(BIN)/ruff format --check .

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from anonymizer.codecs import CODECS
 from anonymizer.networks import load_network
 from anonymizer.settings import (
     HttpSettings,
@@ -20,7 +19,6 @@ from anonymizer.settings import (
     StreamSettings,
     ZoneSettings,
 )
-from anonymizer.settings.inputs import ANY_JSON
 from tests.brokers import Certificates
 from tests.cli.support import anonymizer
 
@@ -224,11 +222,6 @@ def test_the_stream_of_the_example_can_be_declared_and_states_the_defaults() -> 
     ):
         after = uncommented("streams").partition(header)[2].split("\n[", 1)[0]
         assert set(re.findall(r"^(\w+) = ", after, re.MULTILINE)) == set(model.model_fields)
-
-
-def test_the_example_names_every_codec() -> None:
-    comment = EXAMPLE.read_text().split('codec = "native"', 1)[1].split("payload", 1)[0]
-    assert set(re.findall(r"\w+", comment)) == {*CODECS, ANY_JSON}
 
 
 def test_a_backup_is_not_printed() -> None:
