@@ -58,11 +58,8 @@ class LinkCollector(Collector):
             for cause, n in counts.lost.items():
                 lost.add_metric([link, cause.value], n)
         yield from (connections, lost, forgotten, too_large, quarantined)
-        dropped = CounterMetricFamily(
+        yield CounterMetricFamily(
             "anonymizer_broker_dropped",
             "Messages dropped by the broker since its start, by its own count.",
+            value=self._drops(),
         )
-        n_dropped = self._drops()
-        if n_dropped is not None:
-            dropped.add_metric([], n_dropped)
-        yield dropped

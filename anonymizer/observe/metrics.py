@@ -98,18 +98,13 @@ class FlowCollector(Collector):
                 "Ticks that began more than an interval late; the inbox keeps the newest.",
                 self._flow.stats.n_late_ticks,
             ),
+            ("messages_out", "Cloaked messages published.", self._flow.stats.n_messages_out),
         ):
-            ticks = CounterMetricFamily(f"anonymizer_{name}", text)
-            ticks.add_metric([], n)
-            yield ticks
-        messages = CounterMetricFamily("anonymizer_messages_out", "Cloaked messages published.")
-        messages.add_metric([], self._flow.stats.n_messages_out)
-        yield messages
+            yield CounterMetricFamily(f"anonymizer_{name}", text, value=n)
 
     def _exact_counts(self, exact: Exact) -> Iterator[Metric]:
-        received = CounterMetricFamily("anonymizer_received", "Positions received.")
-        received.add_metric([], exact.n_received)
-        yield received
+        n = exact.n_received
+        yield CounterMetricFamily("anonymizer_received", "Positions received.", value=n)
         for name, text, value in (
             ("held", "Positions received and not yet settled.", exact.n_held),
             (
