@@ -11,7 +11,7 @@ import numpy as np
 from anonymizer.algorithms.kaca.bisection import both_keep
 from anonymizer.algorithms.kaca.features import Points, coordinate, means, nearest, sum_of_squares
 from anonymizer.algorithms.kernels import inner_kernel, kernel
-from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
+from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -47,15 +47,25 @@ class Linked(NamedTuple):
 
 def linked(class_of: Int32Array, room: int) -> Linked:
     """Return classes as lists that share `class_of`, with room for `room` classes."""
-    classes = classes_of(class_of)
-    first, size = np.full(room, -1, np.int64), np.zeros(room, np.int64)
-    size[: len(classes)] = np.diff(classes.first_of)
-    some = np.flatnonzero(size)
-    first[some] = classes.member[classes.first_of[some]]
-    after = np.full(len(class_of), -1, np.int64)
-    after[classes.member[:-1]] = classes.member[1:]
-    after[classes.member[classes.first_of[some + 1] - 1]] = -1
-    return Linked(class_of, first, after, size)
+    lists = Linked(
+        class_of,
+        np.full(room, -1, np.int64),
+        np.full(len(class_of), -1, np.int64),
+        np.zeros(room, np.int64),
+    )
+    _fill(lists)
+    return lists
+
+
+@kernel
+def _fill(lists: Linked) -> None:
+    """Fill empty lists, so that records rise in each. O(n)."""
+    class_of, first, after, size = lists
+    for i in range(len(class_of) - 1, -1, -1):
+        c = class_of[i]
+        if c >= 0:
+            after[i], first[c] = first[c], i
+            size[c] += 1
 
 
 class _Room(NamedTuple):
@@ -358,24 +368,15 @@ def _among(some: IntArray, one: int) -> bool:
 
 
 @kernel
-def dissolve(
-    points: Points,
-    class_of: Int32Array,
-    first_of: IntArray,
-    member: IntArray,
-    mean: FloatArray,
-    near: IntArray,
-) -> float:
-    """Dissolve classes into near ones where that lowers the sum of squares, in place.
+def dissolve(points: Points, lists: Linked, mean: FloatArray, near: IntArray) -> float:
+    """Dissolve classes into near ones where that lowers the sum of squares.
 
     Parameters
     ----------
     points
         Features of each record.
-    class_of
-        Changed in place, shape (n,).
-    first_of, member
-        The classes in compressed sparse rows.
+    lists
+        The classes; the class of each record is changed in place, the lists stay as they were.
     mean
         Mean of each class, shape (classes, features).
     near
@@ -394,33 +395,36 @@ def dissolve(
     that took members is not dissolved, and a dissolved class takes none, so that the means compared
     are those from before. O(n near features).
     """
-    n_classes = len(first_of) - 1
-    fixed = np.zeros(n_classes, np.bool_)
-    gone = np.zeros(n_classes, np.bool_)
-    to = np.empty(len(member), np.int32)
+    class_of, first, after, _ = lists
+    fixed = np.zeros(len(mean), np.bool_)
+    gone = np.zeros(len(mean), np.bool_)
+    to = np.empty(len(class_of), np.int32)
     own = np.empty(len(points.start))
     saved = 0.0
-    for a in range(n_classes):
+    for a in range(len(mean)):
         if fixed[a]:
             continue
-        now, then = 0.0, 0.0
-        for at in range(first_of[a], first_of[a + 1]):
+        now, then, i = 0.0, 0.0, first[a]
+        while i >= 0:
             for f in range(len(own)):
-                own[f] = coordinate(points, member[at], f)
+                own[f] = coordinate(points, i, f)
             now += _squared(own, mean[a])
             nearest = np.inf
             for b in near[a]:
                 if b != a and not gone[b]:
                     distance = _squared(own, mean[b])
                     if distance < nearest:
-                        nearest, to[at] = distance, b
+                        nearest, to[i] = distance, b
             then += nearest
+            i = after[i]
         if then < now:
             saved += now - then
             gone[a] = True
-            for at in range(first_of[a], first_of[a + 1]):
-                class_of[member[at]] = to[at]
-                fixed[to[at]] = True
+            i = first[a]
+            while i >= 0:
+                class_of[i] = to[i]
+                fixed[to[i]] = True
+                i = after[i]
     return saved
 
 
@@ -473,16 +477,13 @@ def improve(
     for _ in range(_ROUNDS):
         mean = means(points, out)
         _, near = nearest(mean, mean, _NEAR + 1, within=_WITHIN)
-        before, classes = out.copy(), classes_of(out)
-        saved = 0.0
+        before, saved = out.copy(), 0.0
         if may_grow:
-            saved = dissolve(points, out, classes.first_of, classes.member, mean, near)
-        room = max(len(classes), len(out) // p.k + 1)
+            saved = dissolve(points, linked(out, len(mean)), mean, near)
+        room = max(len(mean), len(out) // p.k + 1)
         active = np.zeros(room, bool)
         active[out[published & (to_examine | (out != before))]] = True
-        _, cut = recut(
-            points, by_size, p.arrays, p.k, linked(out, room), len(classes), near, active
-        )
+        _, cut = recut(points, by_size, p.arrays, p.k, linked(out, room), len(mean), near, active)
         to_examine = published & active[out]
         out = without_gaps(out)
         if saved + cut <= _ENOUGH * total:

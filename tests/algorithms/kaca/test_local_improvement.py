@@ -98,7 +98,7 @@ def test_giving_up_classes_saves_at_least_what_it_says_and_loses_nobody(
     feature = features(records, TOLL, HOW)
     mean, classes, found = means(feature, class_of), classes_of(class_of), class_of.copy()
     _, near = nearest(mean, mean, 4)
-    saved = dissolve(feature, found, classes.first_of, classes.member, mean, near)
+    saved = dissolve(feature, linked(found, len(classes)), mean, near)
     assert sum_of_squares(feature, _dense(found)) <= (
         sum_of_squares(feature, class_of) - saved + 1e-9
     )
