@@ -84,7 +84,7 @@ def test_a_hundred_thousand_rows_are_released_the_same_at_load_0_and_at_load_20(
 
     def release(name: str) -> tuple[bytes, dict[str, object]]:
         out, report = tmp_path / f"{name}.csv", tmp_path / f"{name}.json"
-        files = ["--out", out, "--report", report, tmp_path / "people.parquet"]
+        files = ["--out", str(out), "--report", str(report), str(tmp_path / "people.parquet")]
         subprocess.run([ANONYMIZER, "anonymize", *asked, *files], check=True, capture_output=True)
         return out.read_bytes(), json.loads(report.read_text()) | {"seconds": {}}
 
