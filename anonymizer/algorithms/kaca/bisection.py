@@ -57,6 +57,7 @@ def halve(
     first_of = np.zeros(n // k + 2, np.int64)
     n_classes = 0
     deep = _DEEP * np.log2(n / k + 1)
+    rank = [_ranks(points, axis) for axis in range(len(points.start))]
     stack = [(0, n, 0)]
     while len(stack) > 0:
         lo, hi, depth = stack.pop()
@@ -65,7 +66,7 @@ def halve(
             own = member[lo:hi].copy()
             free = by_size or not part_keeps(problem, k, own)
             for axis in np.argsort(-_variances(points, own)):
-                order = own[np.argsort(_along(points, axis, own), kind="mergesort")]
+                order = own[_rising(points, axis, own, rank[axis])]
                 cut = _cut(_along(points, axis, order), k, depth > deep)
                 if cut == 0:
                     break
@@ -114,6 +115,41 @@ def has_persons(person: Int32Array, k: int, member: IntArray) -> bool:
             if n == k:
                 return True
     return False
+
+
+@kernel
+def _ranks(points: Points, axis: int) -> IntArray:
+    """Return the rank of each place of an axis among the distinct ones."""
+    start, end = points.start[axis], len(points.place)
+    if axis + 1 < len(points.start):
+        end = points.start[axis + 1]
+    place = points.place[start:end]
+    order, rank = np.argsort(place), np.zeros(len(place), np.int64)
+    for at in range(1, len(order)):
+        rank[order[at]] = rank[order[at - 1]] + (place[order[at]] > place[order[at - 1]])
+    return rank
+
+
+@kernel
+def _rising(points: Points, axis: int, member: IntArray, rank: IntArray) -> IntArray:
+    """Return the order of rising features, equal ones as they are: by counting if ranks are few."""
+    n = len(member)
+    if n < len(rank):
+        return np.argsort(_along(points, axis, member), kind="mergesort")
+    n_below, order, column = (
+        np.zeros(len(rank) + 1, np.int64),
+        np.empty(n, np.int64),
+        points.column[axis],
+    )
+    for i in member:
+        n_below[rank[points.code[i, column]] + 1] += 1
+    for x in range(len(rank)):
+        n_below[x + 1] += n_below[x]
+    for at in range(n):
+        x = rank[points.code[member[at], column]]
+        order[n_below[x]] = at
+        n_below[x] += 1
+    return order
 
 
 @kernel

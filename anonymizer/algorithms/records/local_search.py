@@ -20,7 +20,7 @@ import numpy as np
 from anonymizer.algorithms.kernels import runs_as_python
 from anonymizer.algorithms.records.agglomeration import agglomerate
 from anonymizer.algorithms.records.boxes import boxes
-from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
+from anonymizer.algorithms.records.classes import SUPPRESSED, by_class, without_gaps
 from anonymizer.algorithms.records.draws import draw
 from anonymizer.algorithms.records.effort import Effort
 from anonymizer.algorithms.records.full_domain import repeated_levels
@@ -107,7 +107,7 @@ def search_from(
     order = np.empty((len(distinguished) + 1, len(cells)), np.int32)
     order[0] = np.arange(len(cells))
     for row, c in enumerate(distinguished, start=1):
-        order[row] = np.argsort(cells[:, c], kind="stable")
+        order[row] = by_class(cells[:, c])
     rank = np.empty_like(order)
     for there, back in zip(order, rank, strict=True):
         back[there] = order[0]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.criteria import column_loss
+from anonymizer.algorithms.records.ordering import joint_code, stable_order
 from anonymizer.algorithms.records.problem import ProblemArrays
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
@@ -36,7 +37,6 @@ _TUPLES_PER_CALL = 2_000
 _LOOK_WORK = 5
 """Of one pair of tuples, measured."""
 _SAMPLED = 2_000
-_MOST_KEYS = 2**62
 
 
 class Neighbors(NamedTuple):
@@ -111,14 +111,8 @@ def _orders(tuples: Int32Array, problem: ProblemArrays, n_qis: int) -> Iterator[
     yield np.arange(len(tuples))
     ways = np.argsort(-_usual_losses(tuples, problem, n_qis), kind="stable").tolist()
     for last in ways:
-        key, n_keys = np.zeros(len(tuples), np.int64), 1
-        for c in (*(each for each in ways if each != last), last):
-            width = int(tuples[:, c].max()) + 1
-            if n_keys > _MOST_KEYS // width:
-                key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-                n_keys = len(tuples)
-            key, n_keys = key * width + tuples[:, c], n_keys * width
-        yield np.argsort(key, kind="stable")
+        key = joint_code(tuples[:, [*(each for each in ways if each != last), last]])
+        yield stable_order(key.astype(np.uint64), np.arange(len(tuples)))
 
 
 @kernel

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.kaca.bisection import halve, has_persons
-from anonymizer.algorithms.kaca.features import features, sum_of_squares
+from anonymizer.algorithms.kaca.features import Points, features, sum_of_squares
 from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
@@ -65,3 +65,21 @@ def test_persons_are_counted_up_to_k_as_they_are_in_full(records: Records, k: in
     member = np.arange(records.n)
     enough = len(set(records.person.tolist())) >= k
     assert has_persons(records.person, k, member) == enough
+
+
+@given(exits(), st.integers(1, 5), st.integers(1, 2))
+def test_records_are_halved_alike_whether_they_are_fewer_than_places_or_more(
+    records: Records, k: int, copies: int
+) -> None:
+    many = features(records, TOLL, HOW)
+    code, places = np.empty_like(many.code), []
+    for j, start in enumerate(many.start.tolist()):
+        own, at = np.unique(many.code[:, j], return_inverse=True)
+        code[:, j] = at + np.arange(records.n) % copies * len(own)  # of equal places, one each
+        places.append(np.tile(many.place[start + own], copies))
+    starts = np.array([0, len(places[0])])
+    few = Points(code, many.column, starts, np.concatenate(places))
+    problem = make_problem(records, TOLL, Promise(k=k)).arrays
+    found, expected = (halve(points, True, problem, k) for points in (few, many))
+    assert found[0].tolist() == expected[0].tolist()
+    assert found[1].tolist() == expected[1].tolist()

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.kaca.features import features, means, nearest, sum_of_squares
-from anonymizer.algorithms.kaca.local_improvement import dissolve, improve
+from anonymizer.algorithms.kaca.local_improvement import dissolve, improve, linked, recut
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.domain.promises import Promise
@@ -54,29 +54,37 @@ def test_improving_keeps_the_whole_promise_and_leaves_out_nobody_more(
         assert judges.keeps(table, SCHEMA, promise, own)
 
 
-@given(exits(max_n=30), st.integers(2, 5))
-def test_two_classes_that_are_left_are_cut_as_well_as_any_axis_allows(
-    records: Records, k: int
+@given(exits(max_n=60), st.integers(1, 12), st.data())
+def test_a_pair_is_cut_as_well_as_any_axis_allows_and_saves_what_it_says(
+    records: Records, k: int, data: st.DataObject
 ) -> None:
     feature = features(records, TOLL, HOW)
-    class_of = (np.arange(records.n) * 2 // records.n).astype(np.int32)
+    drawn = data.draw(st.lists(st.booleans(), min_size=records.n, max_size=records.n))
+    class_of = np.array(drawn, np.int32)
+    groups = [np.flatnonzero(class_of == c).tolist() for c in range(2)]
+    assume(min(map(len, groups)) >= k)
     problem = make_problem(records, TOLL, Promise(k=k))
-    found = improve(problem, feature, class_of, by_size=True, may_grow=True)
-    groups = list(naive.members(found.tolist()).values())
-    if len(groups) == 2 and min(map(len, groups)) >= k:
-        best = _best_cut(feature.of().tolist(), groups[0] + groups[1], k)
-        # Rounds end when one saves less than a fiftieth.
-        assert sum_of_squares(feature, found) <= best * 1.021 + 1e-9
+    near, found = np.array([[1], [0]]), class_of.copy()
+    _, saved = recut(
+        feature, True, problem.arrays, k, linked(found, 2), 2, near, np.ones(2, bool)
+    )  # fmt: skip
+    places = feature.of().tolist()
+    before, after = (
+        sum(naive.squares([places[i] for i in np.flatnonzero(of == c)]) for c in range(2))
+        for of in (class_of, found)
+    )
+    assert saved == pytest.approx(before - after, abs=1e-9)
+    assert after <= min(before, _best_cut(places, groups[0] + groups[1], k)) + 1e-6
+    assert np.bincount(found, minlength=2).min() >= k
 
 
-def _best_cut(points: list[list[float]], pool: list[int], k: int) -> float:
+def _best_cut(places: list[list[float]], pool: list[int], k: int) -> float:
     best = np.inf
-    for axis in range(len(points[0])):
-        order = sorted(pool, key=lambda i: (points[i][axis], i))
-        for cut in range(k, len(order) - k + 1):
-            halves = [[points[i] for i in order[:cut]], [points[i] for i in order[cut:]]]
-            # Among equal values any order may have been tried; only clear cuts are compared.
-            if halves[0][-1][axis] < halves[1][0][axis]:
+    for axis in (np.array(places) - places[pool[0]]).T:
+        order = sorted(pool, key=axis.__getitem__)
+        if axis[order[0]] < axis[order[-1]]:
+            for cut in range(k, len(pool) - k + 1):
+                halves = ([places[i] for i in half] for half in (order[:cut], order[cut:]))
                 best = min(best, sum(map(naive.squares, halves)))
     return best
 
@@ -90,7 +98,7 @@ def test_giving_up_classes_saves_at_least_what_it_says_and_loses_nobody(
     feature = features(records, TOLL, HOW)
     mean, classes, found = means(feature, class_of), classes_of(class_of), class_of.copy()
     _, near = nearest(mean, mean, 4)
-    saved = dissolve(feature, found, classes.first_of, classes.member, mean, near)
+    saved = dissolve(feature, linked(found, len(classes)), mean, near)
     assert sum_of_squares(feature, _dense(found)) <= (
         sum_of_squares(feature, class_of) - saved + 1e-9
     )
