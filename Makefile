@@ -12,8 +12,8 @@ QUIETLY  := $(if $(MAKE_TERMOUT),,--quiet)
 # nothing is to be resolved.
 PACKAGES := pip install $(QUIETLY) --no-deps --require-hashes -r requirements-dev.txt
 installed = VIRTUAL_ENV=$(VENV) $(BIN)/uv $(subst requirements-dev.txt,$(1),$(PACKAGES)) || $(BIN)/python -m $(subst requirements-dev.txt,$(1),$(PACKAGES))
-# A file of tests stays on one core, as do what it starts and the kernels it compiles.
-PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
+# Collected once, then forked. A file of tests stays in one process, as do the kernels that it compiles.
+PARALLEL := -p tests.side_by_side --side-by-side auto
 
 # What needs no machine of its own: no data, no hours, no Kafka.
 QUICK    := not data and not soak and not kafka
@@ -31,7 +31,7 @@ CHECKED  := NUMBA_BOUNDSCHECK=1 MALLOC_PERTURB_=52 GLIBC_TUNABLES=glibc.malloc.t
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test search coverage test-experiments test-data test-cluster test-spark test-kafka test-brokers test-readers test-maps test-judge check audit docs bench soak screenshot wheel lock clean
+.PHONY: help install demo programs test test-all search coverage test-experiments test-data test-cluster test-spark test-kafka test-brokers test-readers test-maps test-judge check check-types check-others audit docs bench soak screenshot wheel lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,21 +57,33 @@ $(STAMP): requirements-dev.txt pyproject.toml | $(RUNS)
 demo: $(RUNS)  ## watch raw positions go in and cloaked regions come out
 	$(BIN)/python -m anonymizer demo $(ARGS)
 
-# Bytecode of packages and tests, made once: four workers that begin together would each make all of it. The other core
-# begins to compile the kernels that take longest; the tests do not wait for that. The run itself says what is wrong.
-COLLECTED := $(VENV)/.collected
+# While the tests are collected, the other core compiles the kernels that take longest; nobody waits for that, and the
+# run itself says what is wrong.
+COMPILED  := $(VENV)/.compiled
 COMPILING := tests/algorithms/records/test_local_search.py
 
-$(COLLECTED): $(STAMP)
+$(COMPILED): $(STAMP)
 	@$(BIN)/python -m pytest -m "$(QUICK)" -p no:cacheprovider -n0 -qq $(COMPILING) > /dev/null 2>&1 &
-	-@$(BIN)/python -m pytest -m "$(QUICK)" --ignore=$(STUDIES) --collect-only -qq > /dev/null
 	@touch $@
 
-test: $(COLLECTED)  ## the tests that need no data but their own (Mosquitto, Chromium and Prometheus are found or installed)
-	@$(BIN)/python -m tests.mosquitto
-	@$(BIN)/python -m tests.chromium
-	@$(BIN)/python -m tests.deploy.programs
+HAS_JAVA = java -version >/dev/null 2>&1 && mvn -version >/dev/null 2>&1
+HAS_DATA = @test -d "$$ANONYMIZER_DATA" || { echo "make: set ANONYMIZER_DATA to the folder with the real data" >&2; exit 2; }
+PROGRAMS = @for each in mosquitto chromium deploy.programs; do $(BIN)/python -m tests.$$each || exit; done
+
+# .ci/run has them fetched while the cores check types.
+programs: $(STAMP)
+	$(PROGRAMS)
+	@if $(HAS_JAVA); then $(MAKE) --no-print-directory $(SPARK_STAMP) $(KAFKA_STAMP); fi
+
+test: $(COMPILED)  ## the tests that need no data but their own (Mosquitto, Chromium and Prometheus are found or installed)
+	$(PROGRAMS)
 	$(BIN)/python -m pytest -m "$(QUICK)" --ignore=$(STUDIES) $(PARALLEL) $(ARGS)
+
+# What .ci/run tries, collected once: no core waits for the last test of each of the three.
+test-all: $(COMPILED)  ## test, test-experiments and test-data in one run
+	$(HAS_DATA)
+	$(PROGRAMS)
+	$(BIN)/python -m pytest -m "not soak and not kafka" $(PARALLEL) $(ARGS)
 
 # `make test` tries the same few examples every time, so that no run fails by chance; here are five times as many.
 search: $(STAMP)  ## the property tests, with new random examples (make soak has them, too)
@@ -87,7 +99,7 @@ test-experiments: $(STAMP)  ## the tests of the experiments with the published m
 	$(BIN)/python -m pytest -m "$(QUICK)" $(PARALLEL) $(STUDIES) $(ARGS)
 
 test-data: $(STAMP)  ## the tests on the real data in $$ANONYMIZER_DATA
-	@test -d "$$ANONYMIZER_DATA" || { echo "make: set ANONYMIZER_DATA to the folder with the real data" >&2; exit 2; }
+	$(HAS_DATA)
 	@$(BIN)/python -m tests.mosquitto
 	$(BIN)/python -m pytest -m "data and not soak and not kafka" $(PARALLEL) $(ARGS)
 
@@ -100,7 +112,7 @@ KAFKA_STAMP := $(KAFKA)/.installed
 BESIDE      := -n 3 --dist worksteal
 
 test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so where there is no Java or Maven)
-	@if java -version >/dev/null 2>&1 && mvn -version >/dev/null 2>&1; then \
+	@if $(HAS_JAVA); then \
 	$(MAKE) --no-print-directory $(SPARK_STAMP) $(KAFKA_STAMP) && $(BIN)/python -m tests.mosquitto && \
 	$(MAKE) --no-print-directory test-spark && $(MAKE) --no-print-directory test-kafka && \
 	$(MAKE) --no-print-directory test-brokers; \
@@ -204,10 +216,16 @@ FORGOTTEN := $(FIGURES)pages_are_no_longer_than_they_were $(FIGURES)notes_keep_w
 	$(FIGURES)settings_are_no_more_than_they_were tests/mutation/test_mutants.py::test_every_change_can_be_made \
 	tests/test_docs.py::test_what_is_generated_is_what_the_code_says
 
+# Types take four times as long as all else, which has the other core meanwhile.
 check: $(STAMP)  ## format, lint, types, layers, dependencies, dead code, documentation, what is generated or bounded
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line check-types check-others
+
+check-types:
+	$(BIN)/mypy
+
+check-others:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.dependencies
 	$(BIN)/deptry anonymizer experiments simulator

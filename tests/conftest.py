@@ -87,8 +87,6 @@ _WAITING = ("gateway", "live_map", "transport", "web", "deploy")
 """Folders whose tests wait for programs and links: side by side, they leave the cores idle."""
 _WAITING_ENDS = 0.9
 """Share of the run in which they begin: what waits last keeps everybody waiting."""
-_WORKERS_OF_CORE = 2
-_MOST_WORKERS = 8
 _NEW_OBJECTS = 10_000
 """Between two collections of garbage, which take a tenth of the time of tests at Python's 700."""
 
@@ -97,7 +95,9 @@ gc.disable()  # while tests are collected, which makes none; a fifth of that tim
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     long = {name: place for place, name in enumerate(_LONG)}
+    real = {item.path for item in items if item.get_closest_marker("data")}  # that is much data
     others = [path for path in dict.fromkeys(item.path for item in items) if path.name not in long]
+    others.sort(key=lambda path: path not in real)
     place: dict[Path, tuple[int, float]] = {}
     for waits, share in ((True, _WAITING_ENDS), (False, 1.0)):
         alike = [path for path in others if (path.parent.name in _WAITING) == waits]
@@ -115,9 +115,3 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS)
     gc.enable()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Two a core: tests wait for other processes half of the time."""
-    return min((os.cpu_count() or 1) * _WORKERS_OF_CORE, _MOST_WORKERS)

@@ -126,6 +126,11 @@ class Forked:
         await self._stderr.closed.wait()
 
 
+def begin() -> None:
+    """Start the process that forks, which those that are forked from this one share then."""
+    _server()
+
+
 async def forked(*command: str | Path, environment: Mapping[str, str]) -> Forked:
     """Start a console script in a session of its own; only its standard error is read."""
     (said, stderr), (status, ended) = os.pipe(), os.pipe()

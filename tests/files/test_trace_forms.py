@@ -1,7 +1,7 @@
 """Traces as people have them: one command each, or one sentence that says what to do."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -378,51 +378,49 @@ def test_what_is_no_time_is_counted_with_the_forms_that_are(tmp_path: Path) -> N
     assert "2008" not in str(refused.value).replace(str(tmp_path), "")
 
 
-def frames() -> dict[str, Any]:
-    """Return the fleet as data frames with datetimes of every kind."""
-    plain = {
+def aware(fleet: dict[str, list[Any]]) -> pd.DataFrame:
+    frame = pd.DataFrame(fleet)
+    return frame.assign(when=frame["when"].dt.tz_localize("UTC").dt.tz_convert("Asia/Kolkata"))
+
+
+ROME = pl.col("when").dt.replace_time_zone("UTC").dt.convert_time_zone("Europe/Rome")
+FRAMES: Mapping[str, Callable[[dict[str, list[Any]]], Any]] = {
+    "pandas": pd.DataFrame,
+    "pandas with a zone": aware,
+    "pandas in ms": lambda fleet: pd.DataFrame(fleet).astype({"when": "datetime64[ms]"}),
+    "pandas text": lambda fleet: aware(fleet).astype({"when": str}),
+    "polars": pl.DataFrame,
+    "polars with a zone": lambda fleet: pl.DataFrame(fleet).with_columns(ROME),
+    "polars in ns": lambda fleet: pl.DataFrame(fleet).cast({"when": pl.Datetime("ns")}),
+}
+"""Datetimes of every kind. What polars computes starts threads: not where tests are collected."""
+COLUMNS = {"id": "mmsi", "time": "when", "lat": "y", "lon": "x"}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_data_frames_with_datetimes_are_cloaked_alike(kind: str) -> None:
+    frame = FRAMES[kind]({
         "mmsi": [name for name, *_ in ROWS],
         "when": [at.replace(tzinfo=None) for _, at, *_ in ROWS],
         "y": [float(lat) for _, _, lat, _ in ROWS],
         "x": [float(lon) for *_, lon in ROWS],
-    }
-    naive = pd.DataFrame(plain)
-    aware = naive.assign(when=naive["when"].dt.tz_localize("UTC").dt.tz_convert("Asia/Kolkata"))
-    rome = pl.DataFrame(plain).with_columns(
-        pl.col("when").dt.replace_time_zone("UTC").dt.convert_time_zone("Europe/Rome")
-    )
-    return {
-        "pandas": naive,
-        "pandas with a zone": aware,
-        "pandas in ms": naive.assign(when=naive["when"].astype("datetime64[ms]")),
-        "pandas text": naive.assign(when=aware["when"].astype(str)),
-        "polars": pl.DataFrame(plain),
-        "polars with a zone": rome,
-        "polars in ns": pl.DataFrame(plain).with_columns(pl.col("when").cast(pl.Datetime("ns"))),
-    }
-
-
-COLUMNS = {"id": "mmsi", "time": "when", "lat": "y", "lon": "x"}
-
-
-@pytest.mark.parametrize("kind", frames())
-def test_data_frames_with_datetimes_are_cloaked_alike(kind: str) -> None:
+    })  # fmt: skip
     expected = pl.DataFrame(
         [(name, at.timestamp(), lat, lon) for name, at, lat, lon in ROWS],
         schema=["device_id", "ts", "lat", "lon"],
         orient="row",
     )
     first = package.cloak(expected, "grid:5x5", region="snapshot", seed=1)
-    found = package.cloak(frames()[kind], "grid:5x5", region="snapshot", seed=1, columns=COLUMNS)
+    found = package.cloak(frame, "grid:5x5", region="snapshot", seed=1, columns=COLUMNS)
     assert dict(found.report.outcomes) == dict(first.report.outcomes)
     assert [str(each) for each in found.frame["pseudonym"]] == first.frame["pseudonym"].to_list()
     audit = package.audit_stream(
-        found, frames()[kind], "grid:5x5", mode="snapshot", every_attack=False, columns=COLUMNS
+        found, frame, "grid:5x5", mode="snapshot", every_attack=False, columns=COLUMNS
     )
     assert audit.holds
     with pytest.raises(InputError, match=r"state --columns id=mmsi,.*lat=y,lon=x"):
-        package.cloak(frames()[kind].rename({"when": "time"}) if "polars" in kind
-                      else frames()[kind].rename(columns={"when": "time"}), "grid:5x5")  # fmt: skip
+        package.cloak(frame.rename({"when": "time"}) if "polars" in kind
+                      else frame.rename(columns={"when": "time"}), "grid:5x5")  # fmt: skip
 
 
 def test_a_trace_of_which_nothing_is_published_says_why_and_fails(tmp_path: Path) -> None:

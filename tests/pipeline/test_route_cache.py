@@ -74,7 +74,7 @@ def test_however_long_topics_are_their_bytes_are_bounded(lengths: list[int]) -> 
 def test_the_bytes_that_are_counted_for_a_topic_are_those_that_it_takes() -> None:
     router = RecordRouter([fleet()], secret=b"of this test", max_id_chars=65_535)
     for length in (10, 60_000):
-        n = 20_000 if length == 10 else 200
+        n = 2_000 if length == 10 else 200
         tracemalloc.start()
         for i in range(n):
             router.routes_of(f"records/profile/{i:0{length}}")
