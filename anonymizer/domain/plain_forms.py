@@ -7,10 +7,24 @@ from html import unescape
 from anonymizer.domain.date_forms import in_digits
 
 _SAME_MARKS = str.maketrans(
-    dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-")
-    | dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'")
-    | {"\u2044": "/"}
+    dict.fromkeys(
+        "\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u207b\u208b\u2212\u2796\ufe58\ufe63\uff0d"
+        "\u058a\u05be",
+        "-",
+    )
+    | dict.fromkeys("\u2018\u2019\u201a\u201b\u02b9\u02bb\u02bc\u2032\u2035\u00b4", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\u2036\u301d\u301e\u301f", '"')
+    | {"\u2044": "/", "\u02da": "\u00b0"}
 )
+_BESIDE_DIGITS = (
+    (re.compile(r"(?<=\d) ?\u00ba|\u00ba(?=[CF]\b)"), "\u00b0"),
+    (re.compile(r"(?<=\d)(?=[\u00b2\u00b3\u00b9\u2070-\u207f])"), "^"),
+    (re.compile(r"(?<=\d)(?=[\u2080-\u208e])"), "_"),
+    (re.compile(r"(?<=\d)(?=[\u00bc-\u00be\u2150-\u215f\u2189])"), " "),
+    (re.compile(r"(?<=\d)([\u2460-\u249b\u24ea])"), r"(\1)"),
+)
+"""A degree that is written as an ordinal, and what would become a further digit of a number: a
+power, an index, a fraction, a number in a circle."""
 _UNSEEN = re.compile(
     r"[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufe00-\ufe0f\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     r"\u2800\u3164\uffa0\U000e0100-\U000e01ef]"
@@ -79,7 +93,10 @@ def plain_form(text: str) -> str:
         if text.isprintable() and "  " not in text:
             return in_digits(text.strip())
         return in_digits(" ".join(_UNSEEN.sub("", text.replace("\0", " ")).split()))
-    text = _as_meant(text).translate(_SAME_MARKS)  # NFKC makes two signs of some marks
+    text = _as_meant(text)
+    for found, put in _BESIDE_DIGITS:
+        text = found.sub(put, text)
+    text = text.translate(_SAME_MARKS)  # NFKC makes two signs of some marks
     text = unicodedata.normalize("NFKC", text).translate(_SAME_MARKS)
     signs = (
         str(unicodedata.decimal(sign)) if sign.isdecimal() else sign

@@ -1,5 +1,9 @@
 """Words that mean the same in any column: for no value, true and false."""
 
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
 _NO_ANSWER = (
     "missing|unknown|not available|not applicable|not stated|not specified|not known|no data|"
     "no answer|unbekannt|keine angabe|k. a.|k.a.|inconnu|inconnue|non renseign\u00e9|desconocido|"
@@ -17,7 +21,24 @@ _NO_ANSWER = (
     "\u063a\u064a\u0631 \u0645\u062a\u0648\u0641\u0631|\u05dc\u05d0 \u05d9\u05d3\u05d5\u05e2|"
     "\u03ac\u03b3\u03bd\u03c9\u03c3\u03c4\u03bf|\u03ac\u03b3\u03bd\u03c9\u03c3\u03c4\u03bf\u03c2|"
     "nezn\u00e1m\u00e9|nezn\u00e1m\u00fd|ismeretlen|sin dato|no consta|no disponible|"
-    "n\u00e3o informado|non noto|non disponibile|niet bekend|niet van toepassing|necunoscut"
+    "n\u00e3o informado|non noto|non disponibile|niet bekend|niet van toepassing|necunoscut|"
+    "none given|none stated|none specified|none provided|not given|not asked|not answered|"
+    "not collected|not entered|not assigned|not disclosed|not determined|undisclosed|unanswered|"
+    "unavailable|no response|no reply|no entry|did not answer|information not available|"
+    "to be determined|tbd|tba|nicht erfasst|nicht erhoben|nicht verf\u00fcgbar|unbestimmt|"
+    "keine antwort|n/d|s/d|k/a|non pr\u00e9cis\u00e9|non communiqu\u00e9|non sp\u00e9cifi\u00e9|"
+    "non disponible|non applicable|sans r\u00e9ponse|ind\u00e9termin\u00e9|no informado|"
+    "no especificado|no aplica|ns/nc|sin informaci\u00f3n|sin especificar|sin respuesta|"
+    "n\u00e3o dispon\u00edvel|n\u00e3o aplic\u00e1vel|n\u00e3o especificado|"
+    "sem informa\u00e7\u00e3o|non specificato|non applicabile|nessuna risposta|geen antwoord|"
+    "geen gegevens|niet ingevuld|niet beschikbaar|niet opgegeven|n.v.t.|nvt|ej angivet|"
+    "ej till\u00e4mpligt|uppgift saknas|ikke oplyst|ikke oppgitt|uoplyst|ikke angitt|"
+    "ei vastausta|ei tiedossa|nie dotyczy|b/d|neuvedeno|nezji\u0161t\u011bno|nincs adat|"
+    "bilgi yok|veri yok|\u043d/\u0434|\u043d\u0435\u0442 \u043e\u0442\u0432\u0435\u0442\u0430|"
+    "\u043d\u0435 \u043e\u043f\u0440\u0435\u0434\u0435\u043b\u0435\u043d\u043e|"
+    "\u043d\u0435 \u0438\u0437\u0432\u0435\u0441\u0442\u043d\u043e|\u7121\u56de\u7b54|"
+    "\u672a\u56de\u7b54|\u672a\u8a18\u5165|\u30c7\u30fc\u30bf\u306a\u3057|\u672a\u63d0\u4f9b|"
+    "\u672a\u586b\u5199|\u4e0d\u9002\u7528|\u4e0d\u8be6|\ubb34\uc751\ub2f5"
 )
 _OF_PROGRAMS = (
     "keine Angabe|k. A.|k.A.|NA|N/A|n/a|na|#N/A|#N/A N/A|#NA|<NA>|NaN|nan|NAN|-nan|-NaN|<NaN>|"
@@ -37,6 +58,40 @@ NO_VALUE = (
 )
 """Words for a missing value: of people, pandas, R, SQL, spreadsheets, Stata, SAS, JavaScript and
 Python; a dash; and infinities. Not `none`: it may say that somebody has no illness."""
+_WHOLE, _APART = 4, re.compile(r"[\W_]+")
+"""Letters of a word that is known in any case and between any marks; one of fewer may be a code."""
+MARKS = r"^(\.+|_+|-+|/+|\?+)$"
+"""Marks alone, which say that there is no value."""
+_MARKS = re.compile(MARKS)
+_ANSWER = frozenset({"none"})
+
+
+def says_no_value(plain: str, markers: Sequence[str] = NO_VALUE) -> bool:
+    """Return whether a text in normal form says that there is no value: empty, a marker, or marks.
+
+    Markers of several words, or of a long one, are known in any letter case, whatever joins their
+    words and stands around them: `(Not_Stated).`, `N/a`.
+    """
+    exact, words = _known(tuple(markers))
+    if plain in exact or _MARKS.match(plain):
+        return True
+    folded = plain.casefold()
+    return (folded if folded.isalnum() else _APART.sub(" ", folded).strip()) in words
+
+
+def words_for_none(markers: Sequence[str]) -> frozenset[str]:
+    """Return the markers that are known in any writing, folded, with blanks between words."""
+    return _known(tuple(markers))[1]
+
+
+@lru_cache(16)
+def _known(markers: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return markers as they are written, and those that are known in any writing."""
+    words = {_APART.sub(" ", each.casefold()).strip() for each in markers} - _ANSWER
+    whole = {word for word in words if len(word) >= _WHOLE or " " in word}
+    return frozenset(("", "?", *markers)), frozenset(whole)
+
+
 ERROR = "^#[\u00a1\u00bf]?[^\\W\\d]+(/0)?[!?]$|^(Err|Erreur|Fehler) ?:5\\d\\d$"
 """Errors of spreadsheets in any language, in capitals: no value, either."""
 _TRUE = (

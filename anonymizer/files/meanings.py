@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from anonymizer.domain.binary_rounding import KEPT_DIGITS
 from anonymizer.domain.date_forms import TIME_WITHIN, in_digits, with_century
-from anonymizer.domain.spellings import CURRENCIES, ERROR, TRUTH
+from anonymizer.domain.spellings import CURRENCIES, ERROR, MARKS, TRUTH, words_for_none
 from anonymizer.files.coded_columns import TEXT
 from anonymizer.files.tables import TextTable
 
@@ -176,6 +176,11 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
         == len(cells)
         and others.str.replace_all(r"[\W_]+", "").n_unique() == len(others)
         and not cells.is_in([*markers, "?"]).any()
+        and not cells.str.contains(MARKS).any()
+        and not others.str.replace_all(r"[\W_]+", " ")
+        .str.strip_chars()
+        .is_in(words_for_none(markers))
+        .any()
         and not cells.str.contains(ERROR).any()
         and not lower.is_in(TRUTH - {"0", "1", "0.0", "1.0"}).any()
         and (
