@@ -155,7 +155,9 @@ class OpenStream:
         vehicle, part = read
         if vehicle in self._withdrawn:
             return Outcome.SUPPRESSED__PRIVACY_ZONE
-        window, outcome = self.windows.place(route.source, part[0], now=now, at_s=at_s)
+        window, outcome = self.windows.place(
+            route.source, part[0], now=now, at_s=at_s, vehicle=vehicle
+        )
         if outcome is not Outcome.HELD:
             return outcome
         row = PartRow(self._next_part, window, vehicle, route.source, *part)
