@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from anonymizer.domain.binary_rounding import KEPT_DIGITS
+from anonymizer.domain.binary_rounding import DIGITS_OF_32, KEPT_DIGITS
 from anonymizer.domain.date_forms import TIME_WITHIN, in_digits, with_century
 from anonymizer.domain.spellings import CURRENCIES, ERROR, MARKS, TRUTH, words_for_none
 from anonymizer.files.coded_columns import TEXT
@@ -142,7 +142,14 @@ def _without_rounding(column: pl.Series, counts: pl.Series | None) -> Meant:
     n = pl.lit(1) if counts is None else counts
     cells = column.to_frame("cell").with_columns(n.alias("n")).drop_nulls().drop_nans()
     cell = pl.col("cell")
-    number = pl.when(cell == cell.round()).then(cell).otherwise(cell.round_sig_figs(KEPT_DIGITS))
+    short = cell.cast(pl.Float32)
+    number = (
+        pl.when(cell == cell.round())
+        .then(cell)
+        .when(short.cast(pl.Float64) == cell)
+        .then(short.cast(pl.String).cast(pl.Float64))
+        .otherwise(cell.round_sig_figs(KEPT_DIGITS))
+    )
     if cells.select((number == cell).all()).item():
         return Meant(None)
     cells = cells.group_by("cell").agg(pl.sum("n")).with_columns(number.alias("number"))
@@ -187,6 +194,7 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
             in_one_form
             or not (
                 number.round_sig_figs(KEPT_DIGITS).n_unique() < len(number)
+                or _has_floats_of_32(cells)
                 or cells.str.contains(_SEPARATED).any()
                 or cells.str.contains(_WORDED).any()
                 or 0 < n_quantities > _HALF * len(cells) - len(number)
@@ -194,6 +202,13 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
             )
         )
     )
+
+
+def _has_floats_of_32(cells: pl.Series) -> bool:
+    """Return whether a text is a float of 32 bits that is written as one of 64."""
+    long = cells.filter(cells.str.len_chars() > DIGITS_OF_32)
+    number = long.filter(long.str.contains(".", literal=True)).cast(pl.Float64, strict=False)
+    return bool((number.cast(pl.Float32).cast(pl.Float64) == number).any())
 
 
 def _folds(column: str, found: "Meanings") -> tuple[Fold, ...]:

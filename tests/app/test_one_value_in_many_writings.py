@@ -105,6 +105,7 @@ ONE = [
     ("\xe9tat", "\xc3\xa9tat"),
     ("\xbd", "1/2"),
     ("0.5", "\xbd", "1/2", ".5"),
+    ("37.2", "37.20000076293945", "37.20"),
     ("5.25", "5\xbc", "5 1/4"),
     ("10 mw", "10 MW", "10 Mw"),
     ("10 mW", "10 mw", "10"),
@@ -166,6 +167,7 @@ TWO = [
     ("O\u2212", "O+"),
     ("none", "Unknown fever", "flu"),
     ("Na", "K", "Ca"),
+    ("37.2", "37.20000076293", "37.2000007"),
 ]
 NOBODYS = ["#BEZUG!", "#WERT!", "#N/V", "#NOMBRE?", "#\u00a1REF!", "Err:502", "+inf",
            "not recorded", "UNK", "ohne Angabe", "\u4e0d\u660e", "??",
@@ -211,6 +213,13 @@ def test_no_value_is_none(word: str) -> None:
     found = {reader.__name__: reader(cells) for reader in READERS if reader is not of_a_column}
     assert found == dict.fromkeys(found, (frozenset({frozenset({0, 2})}), frozenset({1})))
     assert distinct_in_an_audit(cells) == 1
+
+
+def test_floats_of_32_bits_beside_those_of_64_are_one_value_each() -> None:
+    values = [37.2, 0.1, 60.17, 5.0, 1e-7]
+    column = pl.Series("x", [*values, *values, *pl.Series(values, dtype=pl.Float32).to_list()])
+    assert column.n_unique() == 9
+    assert meant(column, markers=NO_VALUE).of(column).to_list() == values * 3
 
 
 def test_a_vehicle_with_three_plates_is_one_and_its_number_is_told() -> None:
