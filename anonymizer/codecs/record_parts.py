@@ -23,9 +23,9 @@ from anonymizer.codecs.degrees import numeral
 from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector
 from anonymizer.codecs.times import MOST_S, calendar_number, unix_s
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.plain_forms import plain_form
+from anonymizer.domain.plain_forms import plain_form, says_no_value
 from anonymizer.domain.records import Attribute
-from anonymizer.domain.spellings import says_no_value
+from anonymizer.domain.spellings import NO_VALUE
 
 Part: TypeAlias = tuple[float, bytes]
 """Event time in unix seconds, and the values of the attributes: their codes as little-endian int32,
@@ -253,7 +253,7 @@ class _CodeOf(dict[Any, int]):
         if not isinstance(label, str) or len(label) > MAX_TEXT_CHARS:
             return Outcome.INVALID__OUT_OF_DOMAIN
         found = self._means.get(self._meant(label))
-        if found is None and says_no_value(plain_form(label)):
+        if found is None and says_no_value(plain_form(label), NO_VALUE):
             return self._missing
         return Outcome.INVALID__OUT_OF_DOMAIN if found is None else found
 
@@ -266,7 +266,9 @@ def _text_coder(marker: str) -> _Coder:
         if len(stated) > MAX_TEXT_CHARS:
             return Outcome.INVALID__OUT_OF_DOMAIN
         stated = plain_form(stated)
-        if says_no_value(stated) and stated != "None":  # the window knows whether others say `none`
+        if (
+            says_no_value(stated, NO_VALUE) and stated != "None"
+        ):  # the window knows whether others say `none`
             return None
         usable = len(stated) <= MAX_TEXT_CHARS and stated.isprintable()
         return stated if usable else Outcome.INVALID__OUT_OF_DOMAIN
@@ -290,7 +292,7 @@ def _number_coder(reported: ReportedValues) -> _Coder:
         found = numeral(value)
         if found is None and len(value) <= MAX_TEXT_CHARS:
             plain = plain_form(value)
-            if says_no_value(plain):
+            if says_no_value(plain, NO_VALUE):
                 return missing
             found = numeral(plain)
         return Outcome.INVALID__SCHEMA if found is None else number(found)

@@ -9,9 +9,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 import numpy as np
 
 KEPT_DIGITS = 15
-DIGITS_OF_32 = 11
-"""More than a float of 32 bits is written with."""
-_MOST_OF_32 = 3e38
+_DIGITS_OF_32, _MOST_OF_32 = 11, 3e38
 _KEPT = Context(prec=KEPT_DIGITS, rounding=ROUND_HALF_EVEN)
 
 
@@ -21,7 +19,7 @@ def without_rounding(number: Decimal) -> Decimal:
     A float of 32 bits becomes the shortest number that is one.
     """
     n_digits = len(number.as_tuple().digits)
-    if n_digits < DIGITS_OF_32 or number == number.to_integral_value():
+    if n_digits < _DIGITS_OF_32 or number == number.to_integral_value():
         return number
     near = float(number)
     if abs(near) < _MOST_OF_32 and float(short := np.float32(near)) == near:

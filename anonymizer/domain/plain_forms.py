@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
 from html import unescape
 
 from anonymizer.domain.date_forms import in_digits
@@ -76,6 +78,9 @@ _COMPARED = tuple(
 which a text has one if it is written so, there or by what came before."""
 _SIGNS = frozenset[str]().union(*(signs for signs, _, _ in _COMPARED))
 _FORMAT = "Cf"
+_WHOLE, _APART = 4, re.compile(r"[\W_]+")
+_MARKS = re.compile(r"\.+|_+|-+|/+|\?+")
+_ANSWER = frozenset({"none"})
 _YO = ("\u0435\u0308", "\u0415\u0308")
 """The Russian letter that is mostly written without its dots."""
 _LEAST_WITH_ACCENTS = 4
@@ -104,6 +109,27 @@ def plain_form(text: str) -> str:
         if unicodedata.category(sign) != _FORMAT
     )
     return in_digits(_MIXED.sub(_in_one_script, " ".join("".join(signs).split())))
+
+
+def says_no_value(plain: str, markers: Sequence[str]) -> bool:
+    """Return whether a text in normal form says that there is no value: empty, a marker, or marks.
+
+    Markers of several words, or of a long one, are known in any letter case, whatever joins their
+    words and stands around them: `(Not_Stated).`, `N/a`. One of three letters may be a code.
+    """
+    exact, words = _known(tuple(markers))
+    if plain in exact or _MARKS.fullmatch(plain):
+        return True
+    folded = plain.casefold()
+    return (folded if folded.isalnum() else _APART.sub(" ", folded).strip()) in words
+
+
+@lru_cache(16)
+def _known(markers: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return markers as they are written, and those that are known in any writing."""
+    words = {_APART.sub(" ", each.casefold()).strip() for each in markers} - _ANSWER
+    whole = {word for word in words if len(word) >= _WHOLE or " " in word}
+    return frozenset(("", "?", *markers)), frozenset(whole)
 
 
 def bare_form(text: str) -> str:

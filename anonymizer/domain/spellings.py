@@ -1,9 +1,5 @@
 """Words that mean the same in any column: for no value, true and false."""
 
-import re
-from collections.abc import Sequence
-from functools import lru_cache
-
 _NO_ANSWER = (
     "missing|unknown|not available|not applicable|not stated|not specified|not known|no data|"
     "no answer|unbekannt|keine angabe|k. a.|k.a.|inconnu|inconnue|non renseign\u00e9|desconocido|"
@@ -24,11 +20,11 @@ _NO_ANSWER = (
     "n\u00e3o informado|non noto|non disponibile|niet bekend|niet van toepassing|necunoscut|"
     "none given|none stated|none specified|none provided|not given|not asked|not answered|"
     "not collected|not entered|not assigned|not disclosed|not determined|undisclosed|unanswered|"
-    "unavailable|no response|no reply|no entry|did not answer|information not available|"
+    "unavailable|no response|no reply|no entry|"
     "to be determined|tbd|tba|nicht erfasst|nicht erhoben|nicht verf\u00fcgbar|unbestimmt|"
     "keine antwort|n/d|s/d|k/a|non pr\u00e9cis\u00e9|non communiqu\u00e9|non sp\u00e9cifi\u00e9|"
-    "non disponible|non applicable|sans r\u00e9ponse|ind\u00e9termin\u00e9|no informado|"
-    "no especificado|no aplica|ns/nc|sin informaci\u00f3n|sin especificar|sin respuesta|"
+    "non disponible|sans r\u00e9ponse|ind\u00e9termin\u00e9|no informado|"
+    "no especificado|ns/nc|sin informaci\u00f3n|sin especificar|sin respuesta|"
     "n\u00e3o dispon\u00edvel|n\u00e3o aplic\u00e1vel|n\u00e3o especificado|"
     "sem informa\u00e7\u00e3o|non specificato|non applicabile|nessuna risposta|geen antwoord|"
     "geen gegevens|niet ingevuld|niet beschikbaar|niet opgegeven|n.v.t.|nvt|ej angivet|"
@@ -41,11 +37,11 @@ _NO_ANSWER = (
     "\u672a\u586b\u5199|\u4e0d\u9002\u7528|\u4e0d\u8be6|\ubb34\uc751\ub2f5"
 )
 _OF_PROGRAMS = (
-    "keine Angabe|k. A.|k.A.|NA|N/A|n/a|na|#N/A|#N/A N/A|#NA|<NA>|NaN|nan|NAN|-nan|-NaN|<NaN>|"
+    "NA|N/A|n/a|na|#N/A|#N/A N/A|#NA|<NA>|NaN|nan|NAN|-nan|-NaN|<NaN>|"
     "null|NULL|Null|(null)|(NULL)|<null>|<NULL>|[NULL]|None|undefined|\\N|NaT|.|..|-|--|---|"
     "\u2013|\u2014|n.a.|N.A.|n. a.|#NV|#NULL!|#VALUE!|#REF!|#DIV/0!|#NAME?|#NUM!|(blank)|1.#IND|"
     "-1.#IND|1.#QNAN|-1.#QNAN|0000-00-00|0000-00-00 00:00:00|inf|-inf|Infinity|-Infinity|+inf|"
-    "+Infinity|INF|+INF|-INF|#N/V|#N/D|#N/D!|#N/B|#I/T|#N/DISP|#YOK|ohne Angabe|#\u041d/\u0414|"
+    "+Infinity|INF|+INF|-INF|#N/V|#N/D|#N/D!|#N/B|#I/T|#N/DISP|#YOK|#\u041d/\u0414|"
     "#HI\u00c1NYZIK|#NEN\u00cd_K_DISPOZICI|??|???"
 )
 NO_VALUE = (
@@ -58,40 +54,6 @@ NO_VALUE = (
 )
 """Words for a missing value: of people, pandas, R, SQL, spreadsheets, Stata, SAS, JavaScript and
 Python; a dash; and infinities. Not `none`: it may say that somebody has no illness."""
-_WHOLE, _APART = 4, re.compile(r"[\W_]+")
-"""Letters of a word that is known in any case and between any marks; one of fewer may be a code."""
-MARKS = r"^(\.+|_+|-+|/+|\?+)$"
-"""Marks alone, which say that there is no value."""
-_MARKS = re.compile(MARKS)
-_ANSWER = frozenset({"none"})
-
-
-def says_no_value(plain: str, markers: Sequence[str] = NO_VALUE) -> bool:
-    """Return whether a text in normal form says that there is no value: empty, a marker, or marks.
-
-    Markers of several words, or of a long one, are known in any letter case, whatever joins their
-    words and stands around them: `(Not_Stated).`, `N/a`.
-    """
-    exact, words = _known(tuple(markers))
-    if plain in exact or _MARKS.match(plain):
-        return True
-    folded = plain.casefold()
-    return (folded if folded.isalnum() else _APART.sub(" ", folded).strip()) in words
-
-
-def words_for_none(markers: Sequence[str]) -> frozenset[str]:
-    """Return the markers that are known in any writing, folded, with blanks between words."""
-    return _known(tuple(markers))[1]
-
-
-@lru_cache(16)
-def _known(markers: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return markers as they are written, and those that are known in any writing."""
-    words = {_APART.sub(" ", each.casefold()).strip() for each in markers} - _ANSWER
-    whole = {word for word in words if len(word) >= _WHOLE or " " in word}
-    return frozenset(("", "?", *markers)), frozenset(whole)
-
-
 ERROR = "^#[\u00a1\u00bf]?[^\\W\\d]+(/0)?[!?]$|^(Err|Erreur|Fehler) ?:5\\d\\d$"
 """Errors of spreadsheets in any language, in capitals: no value, either."""
 _TRUE = (

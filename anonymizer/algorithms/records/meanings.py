@@ -22,16 +22,13 @@ from anonymizer.algorithms.records.time_columns import TimeReading, read_times
 from anonymizer.domain.binary_rounding import without_rounding
 from anonymizer.domain.date_forms import with_century
 from anonymizer.domain.exact_units import in_base_units, other_unit, usual_units
-from anonymizer.domain.plain_forms import bare_form, compared_form, plain_form
-from anonymizer.domain.spellings import (
-    CURRENCIES,
-    ERROR,
-    NO_VALUE,
-    SAME_UNIT,
-    TRUE,
-    TRUTH,
+from anonymizer.domain.plain_forms import (
+    bare_form,
+    compared_form,
+    plain_form,
     says_no_value,
 )
+from anonymizer.domain.spellings import CURRENCIES, ERROR, NO_VALUE, SAME_UNIT, TRUE, TRUTH
 
 Way: TypeAlias = Literal["times", "numbers", "true and false", "letter case", "blanks or Unicode"]
 """In what the writings of one value differ."""
