@@ -59,7 +59,7 @@ def usual_units(texts: Iterable[str]) -> dict[str, str]:
 
     What is written as none is defined (`mw`) is taken for it. Of several, those of small letters.
     """
-    found = {unit for text in texts for unit in _UNIT.findall(text) if unit in _CASED}
+    found = _CASED.intersection(_UNIT.findall("\n".join(texts)))
     return {unit.casefold(): unit for unit in sorted(found)}
 
 

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from html import unescape
 
@@ -27,6 +27,9 @@ _BESIDE_DIGITS = (
 )
 """A degree that is written as an ordinal, and what would become a further digit of a number: a
 power, an index, a fraction, a number in a circle."""
+_NO_DIGITS = re.compile(
+    "[\u00b2\u00b3\u00b9\u00ba\u00bc-\u00be\u2070-\u208e\u2150-\u215f\u2189\u2460-\u249b\u24ea]"
+)
 _UNSEEN = re.compile(
     r"[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufe00-\ufe0f\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     r"\u2800\u3164\uffa0\U000e0100-\U000e01ef]"
@@ -80,7 +83,7 @@ _SIGNS = frozenset[str]().union(*(signs for signs, _, _ in _COMPARED))
 _FORMAT = "Cf"
 _WHOLE, _APART = 4, re.compile(r"[\W_]+")
 _MARKS = re.compile(r"\.+|_+|-+|/+|\?+")
-_ANSWER = frozenset({"none"})
+_ANSWER, _AROUND = frozenset({"none"}), "".join(map(chr, range(33, 48))) + " :;<=>?@[]^_`{|}~"
 _YO = ("\u0435\u0308", "\u0415\u0308")
 """The Russian letter that is mostly written without its dots."""
 _LEAST_WITH_ACCENTS = 4
@@ -99,8 +102,9 @@ def plain_form(text: str) -> str:
             return in_digits(text.strip())
         return in_digits(" ".join(_UNSEEN.sub("", text.replace("\0", " ")).split()))
     text = _as_meant(text)
-    for found, put in _BESIDE_DIGITS:
-        text = found.sub(put, text)
+    if _NO_DIGITS.search(text):
+        for found, put in _BESIDE_DIGITS:
+            text = found.sub(put, text)
     text = text.translate(_SAME_MARKS)  # NFKC makes two signs of some marks
     text = unicodedata.normalize("NFKC", text).translate(_SAME_MARKS)
     signs = (
@@ -111,25 +115,29 @@ def plain_form(text: str) -> str:
     return in_digits(_MIXED.sub(_in_one_script, " ".join("".join(signs).split())))
 
 
-def says_no_value(plain: str, markers: Sequence[str]) -> bool:
-    """Return whether a text in normal form says that there is no value: empty, a marker, or marks.
+@lru_cache(16)
+def no_value_among(markers: tuple[str, ...]) -> Callable[[str], bool]:
+    """Return what tells whether a text in normal form says nothing: empty, a marker, or marks.
 
     Markers of several words, or of a long one, are known in any letter case, whatever joins their
     words and stands around them: `(Not_Stated).`, `N/a`. One of three letters may be a code.
     """
-    exact, words = _known(tuple(markers))
-    if plain in exact or _MARKS.fullmatch(plain):
-        return True
-    folded = plain.casefold()
-    return (folded if folded.isalnum() else _APART.sub(" ", folded).strip()) in words
-
-
-@lru_cache(16)
-def _known(markers: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return markers as they are written, and those that are known in any writing."""
+    exact = frozenset(("", "?", *markers))
     words = {_APART.sub(" ", each.casefold()).strip() for each in markers} - _ANSWER
     whole = {word for word in words if len(word) >= _WHOLE or " " in word}
-    return frozenset(("", "?", *markers)), frozenset(whole)
+    heads = {word[:2] for word in whole}
+
+    def says_no_value(plain: str) -> bool:
+        folded = plain.casefold()
+        if folded.isalnum():
+            return folded in whole or plain in exact
+        if plain in exact or (plain[0] in "._-/?" and _MARKS.fullmatch(plain)):
+            return True
+        head = folded.lstrip(_AROUND)[:2]
+        head = head if head.isalnum() else f"{head[:1]} "
+        return head in heads and _APART.sub(" ", folded).strip() in whole
+
+    return says_no_value
 
 
 def bare_form(text: str) -> str:

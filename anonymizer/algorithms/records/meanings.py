@@ -25,8 +25,8 @@ from anonymizer.domain.exact_units import in_base_units, other_unit, usual_units
 from anonymizer.domain.plain_forms import (
     bare_form,
     compared_form,
+    no_value_among,
     plain_form,
-    says_no_value,
 )
 from anonymizer.domain.spellings import CURRENCIES, ERROR, NO_VALUE, SAME_UNIT, TRUE, TRUTH
 
@@ -156,7 +156,7 @@ def _difference(plain: Sequence[str]) -> Way:
 def missing_words(plain: Collection[str], markers: Sequence[str]) -> frozenset[str]:
     """Return the texts that say that there is no value, in a column of texts in normal form."""
     errors = (x for x in plain if x[:1] in {"#", "E", "F"} and _ERROR.search(x))
-    said = (x for x in plain if says_no_value(x, markers))
+    said = filter(no_value_among(tuple(markers)), plain)
     missing = frozenset(
         ("", "?", *markers, *said, *(x for x in errors if x[0] != "#" or x.isupper()))
     )
@@ -204,9 +204,11 @@ class Reading:
     def of(cls, plain: Sequence[str], counts: Sequence[int]) -> "Reading":
         """Return how a column is read that has each of these texts in normal form so often."""
         found, usual = cls._of(plain, counts), usual_units(plain)
+        if not usual:
+            return found
         # Where units differ by case alone, a number without one may be of either.
         unit = None if any(other_unit(text, usual) for text in plain) else found.unit
-        return replace(found, unit=unit, usual=usual) if usual else found
+        return replace(found, unit=unit, usual=usual)
 
     @classmethod
     def _of(cls, plain: Sequence[str], counts: Sequence[int]) -> "Reading":
