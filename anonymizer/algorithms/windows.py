@@ -40,6 +40,9 @@ class WindowRule:
         At least `least_open`.
     max_ahead_s
         How far event time may be ahead of the wall clock.
+    n_to_leap
+        So many vehicles state times that are more than `step_s` after all others before these are
+        taken for the present, as long as anybody states times that are not.
     """
 
     length_s: float
@@ -48,6 +51,12 @@ class WindowRule:
     silence_s: float = inf
     max_open: int = 8
     max_ahead_s: float = inf
+    n_to_leap: int = 1
+
+    @property
+    def step_s(self) -> float:
+        """How far the newest event time goes by one part."""
+        return self.length_s + self.lateness_s
 
     @property
     def least_open(self) -> float:
@@ -81,7 +90,7 @@ class Windows:
     No source can hold a window for long: when another source alone would have closed it for
     `silence_s`, it closes, however often the slow one reports. If too many are open, a part of the
     present closes the oldest of them. Parts ahead of the wall clock close none: they count as if
-    they had been sent now.
+    they had been sent now. Nor does a vehicle whose time leaps: its windows are `max_open` others.
 
     Parameters
     ----------
@@ -105,7 +114,7 @@ class Windows:
     -----
     The outcome of a part depends on the order in which parts are placed, not on how they are
     batched. It does not depend on the order either, as long as no part is placed after one that
-    is newer by `lateness_s`. O(sources) a part.
+    is newer by `lateness_s`, and none leaps. O(sources) a part.
     """
 
     def __init__(
@@ -126,6 +135,9 @@ class Windows:
         self.floor = floor
         """Windows before this one are closed."""
         self._last_heard_s = [at_s] * len(self.newest)
+        self._leaps: dict[bytes, tuple[float, int]] = {}
+        """By vehicle whose time has leapt: the earliest such time, and its source."""
+        self._last_near_s = at_s
         self._closed: set[int] = set()
         self._open = set(opened)
         self._next_close_ts = -inf  # no earlier event time can close another window
@@ -161,13 +173,15 @@ class Windows:
         slowest = min((self.newest[s] for s in active), default=-inf)
         return max(slowest, self._long_known) - self.rule.lateness_s
 
-    def place(self, source: int, ts: float, *, now: float, at_s: float) -> tuple[int, Outcome]:
+    def place(
+        self, source: int, ts: float, *, now: float, at_s: float, vehicle: bytes = b""
+    ) -> tuple[int, Outcome]:
         """Return the window of a part, and `HELD` or the reason why it is refused.
 
         Parameters
         ----------
-        source, ts
-            Index of the source, and the event time in unix seconds.
+        source, ts, vehicle
+            Index of the source, the event time in unix seconds, and whose part it is.
         now, at_s
             The wall clock in unix seconds, and the seconds of a monotonic clock.
         """
@@ -178,19 +192,18 @@ class Windows:
         window = self.rule.window_of(ts)
         if window < self.floor or any(window in each for each in self._released):
             return window, Outcome.LATE
+        leaps = self._is_leap(source, min(ts, now), vehicle, at_s)
         if window not in self._open:
-            if len(self._open) >= self.rule.max_open:
-                oldest = min(self._open)
-                if ts > now or window < oldest:
+            alike = self._opened_by(leaps=leaps)
+            if len(alike) >= self.rule.max_open:
+                oldest = min(alike)
+                if ts > now or window < oldest or leaps:
                     return window, Outcome.SUPPRESSED__TOO_MANY_WINDOWS
                 self._raise_floor(oldest + 1)
             self._open.add(window)
         self._last_heard_s[source] = at_s
-        ts = min(ts, now)
-        if ts > self.newest[source]:
-            self.newest[source] = ts
-            if ts >= self._next_close_ts and not self._in_ticks:
-                self._follow_watermark(at_s)
+        if not leaps:
+            self._reached(source, min(ts, now), at_s)
         return window, Outcome.HELD
 
     def due(self, *, at_s: float) -> list[int]:
@@ -205,6 +218,7 @@ class Windows:
     def begin(self, *, at_s: float) -> None:
         """Wait for every source from now on, as from the start."""
         self._last_heard_s = [at_s] * len(self.newest)
+        self._last_near_s = at_s
 
     def state(self) -> dict[str, Any]:
         """Return all that changes."""
@@ -217,6 +231,8 @@ class Windows:
             "next_close_ts": self._next_close_ts,
             "passed": list(self._passed),
             "long_known": self._long_known,
+            "leaps": [[vehicle, *leap] for vehicle, leap in self._leaps.items()],
+            "near_s": self._last_near_s,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -227,6 +243,53 @@ class Windows:
         self._next_close_ts = state["next_close_ts"]
         self._passed = deque((at_s, ts) for at_s, ts in state["passed"])
         self._long_known = state["long_known"]
+        self._leaps = {vehicle: (ts, source) for vehicle, ts, source in state["leaps"]}
+        self._last_near_s = state["near_s"]
+
+    @property
+    def _reach(self) -> float:
+        """The last time that one part takes for the present."""
+        return max(self.newest, default=-inf) + self.rule.step_s
+
+    def _opened_by(self, *, leaps: bool) -> list[int]:
+        """Return the open windows of times that have leapt, or the others."""
+        reach = self._reach
+        if self.rule.n_to_leap == 1:
+            return [*self._open]
+        far = self.rule.window_of(reach) if reach > -inf else NEVER
+        return [window for window in self._open if (window > far) == leaps]
+
+    def _is_leap(self, source: int, ts: float, vehicle: bytes, at_s: float) -> bool:
+        """Return whether a time is far after all others, and stated by too few vehicles."""
+        if self.rule.n_to_leap == 1:
+            return False
+        if ts <= self._reach:
+            self._last_near_s = at_s
+            self._leaps.pop(vehicle, None)
+            return False
+        if at_s - self._last_near_s > self.rule.silence_s:
+            return False
+        self._leaps[vehicle] = min(self._leaps.get(vehicle, (ts, source)), (ts, source))
+        if len(self._leaps) < self.rule.n_to_leap:
+            return True
+        # The earliest of these times is the present; more than one vehicle in error has the latest.
+        first, its_source = min(self._leaps.values())
+        self._reached(its_source, first, at_s)
+        return ts > self._reach
+
+    def _reached(self, source: int, ts: float, at_s: float) -> None:
+        """Take a time for the present of a source, and those of leaps that are not far after it."""
+        reach, reached = max(ts + self.rule.step_s, self._reach), [(ts, source)]
+        for vehicle, leap in list(self._leaps.items()) if self._leaps else ():
+            if leap[0] <= reach:
+                reached.append(self._leaps.pop(vehicle))
+        closes = False
+        for each, its_source in reached:
+            if each > self.newest[its_source]:
+                self.newest[its_source] = each
+                closes |= each >= self._next_close_ts
+        if closes and not self._in_ticks:
+            self._follow_watermark(at_s)
 
     def _active_sources(self, at_s: float) -> list[int]:
         return [s for s, h in enumerate(self._last_heard_s) if at_s - h <= self.rule.silence_s]

@@ -35,12 +35,14 @@ class PublishedClass(msgspec.Struct):
 class WindowRelease(NamedTuple):
     """The classes of a window, what their labels allow (empty if they do not say), and records.
 
-    `whole`: whether all that was received and published of the window is there.
+    `states`: the records as they were after any part, see `any_state`; `whole`: whether all that
+    was received and published of the window is there.
     """
 
     classes: Sequence[PublishedClass]
     labels: Sequence[ReleasedLabels]
     joined: Joined
+    states: Joined
     whole: bool
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ From recordings alone: the messages that the gateway received and those that it 
 from pathlib import Path
 
 from anonymizer.algorithms.releases.released_classes import ReleasedLabels
-from anonymizer.app.tuning.recording import joined_windows, read_messages
+from anonymizer.app.tuning.recording import any_state, joined_windows, read_messages
 from anonymizer.audit.attack import Subject
 from anonymizer.audit.findings import WindowsAuditReport
 from anonymizer.audit.registry import mounted
@@ -61,8 +61,11 @@ def audit_windows(
     elif stream.lasting:
         check_labels(stream)
     whole = {*recorded.without_ends().number}
+    states = any_state(stream, read_messages(truth), limits=limits)
+    state_of = dict(zip(states.number, states.windows, strict=True))
     seen = [
-        WindowRelease(classes[w], labels.get(w, ()), joined, w in whole) for w, joined in windows
+        WindowRelease(classes[w], labels.get(w, ()), joined, state_of[w], w in whole)
+        for w, joined in windows
     ]
     findings = mounted(Subject.WINDOWS, WindowsCase(stream, seen, n_owned, seed))
     return WindowsAuditReport(

@@ -23,7 +23,7 @@ from anonymizer.codecs.degrees import numeral
 from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector
 from anonymizer.codecs.times import MOST_S, calendar_number, unix_s
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.plain_forms import plain_form
+from anonymizer.domain.plain_forms import no_value_among, plain_form
 from anonymizer.domain.records import Attribute
 from anonymizer.domain.spellings import NO_VALUE
 
@@ -31,9 +31,9 @@ Part: TypeAlias = tuple[float, bytes]
 """Event time in unix seconds, and the values of the attributes: their codes as little-endian int32,
 then the texts of those with an open domain; see `texts_of`."""
 
+_says_no_value = no_value_among(NO_VALUE)
 MAX_TEXT_CHARS = 64
 """Longest value of an open domain."""
-_NO_VALUE = frozenset(("", "?", *NO_VALUE))
 _TEXTS = Decoder(list[str | None])
 _VEHICLE, _TIME = -2, -1
 """Where the vehicle and the time of a part are among its values."""
@@ -254,7 +254,7 @@ class _CodeOf(dict[Any, int]):
         if not isinstance(label, str) or len(label) > MAX_TEXT_CHARS:
             return Outcome.INVALID__OUT_OF_DOMAIN
         found = self._means.get(self._meant(label))
-        if found is None and plain_form(label) in _NO_VALUE:
+        if found is None and _says_no_value(plain_form(label)):
             return self._missing
         return Outcome.INVALID__OUT_OF_DOMAIN if found is None else found
 
@@ -267,7 +267,9 @@ def _text_coder(marker: str) -> _Coder:
         if len(stated) > MAX_TEXT_CHARS:
             return Outcome.INVALID__OUT_OF_DOMAIN
         stated = plain_form(stated)
-        if stated in _NO_VALUE and stated != "None":  # the window knows whether others say `none`
+        if (
+            _says_no_value(stated) and stated != "None"
+        ):  # the window knows whether others say `none`
             return None
         usable = len(stated) <= MAX_TEXT_CHARS and stated.isprintable()
         return stated if usable else Outcome.INVALID__OUT_OF_DOMAIN
@@ -291,7 +293,7 @@ def _number_coder(reported: ReportedValues) -> _Coder:
         found = numeral(value)
         if found is None and len(value) <= MAX_TEXT_CHARS:
             plain = plain_form(value)
-            if plain in _NO_VALUE:
+            if _says_no_value(plain):
                 return missing
             found = numeral(plain)
         return Outcome.INVALID__SCHEMA if found is None else number(found)

@@ -1,8 +1,11 @@
 """Units of one kind that are exact multiples of each other: `0.09 g` is `90 mg`.
 
-Miles, pounds, degrees and currencies are no exact multiples of others here, and stay apart.
+Miles, pounds, degrees and currencies are no exact multiples of others here, and stay apart. So do
+units that letter case alone tells apart: `10 mW` is no `10 MW`.
 """
 
+import re
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from itertools import product
 
@@ -35,6 +38,37 @@ _KNOWN = _EXACT | {
     if of in {"g", "mol"} and per == "l"
 }
 """With concentrations."""
+
+
+_CASED = frozenset(
+    f"{prefix}{base}"
+    for prefixes, bases in (
+        ("mM", "W Wh Wp V VA Hz J Pa N eV Bq \u03a9"),
+        ("kMGT", "b B"),
+        ("nN", "m M"),
+        ("mp", "m M"),
+    )
+    for prefix, base in product(prefixes, bases.split())
+)
+"""Units as they are defined, of which case tells two apart that are in use."""
+_UNIT = re.compile(r"(?<=\d) ?([a-zA-Z]{1,2}[a-zA-Z\u03a9\u03c9]{1,2})(?![^\W\d_])")
+
+
+def usual_units(texts: Iterable[str]) -> dict[str, str]:
+    """Return how a column writes units of which the case counts, by the folded ones.
+
+    What is written as none is defined (`mw`) is taken for it. Of several, those of small letters.
+    """
+    found = _CASED.intersection(_UNIT.findall("\n".join(texts)))
+    return {unit.casefold(): unit for unit in sorted(found)}
+
+
+def other_unit(text: str, usual: Mapping[str, str]) -> str:
+    """Return a unit of a text that its case alone tells from the usual one; empty: it has none."""
+    for unit in _UNIT.findall(text):
+        if unit in _CASED and usual.get(unit.casefold(), unit) != unit:
+            return str(unit)
+    return ""
 
 
 def in_base_units(number: Decimal, unit: str) -> tuple[Decimal, str]:

@@ -123,6 +123,8 @@ class Outcome(IntEnum):
     """It states no quasi-identifier, so that no evidence of anybody is behind it."""
     SUPPRESSED__REPEATED = 58
     """Another record of the vehicle, drawn at random, stands for it in this window."""
+    SUPPRESSED__TOO_FREQUENT = 59
+    """Its value is too frequent in the window for a bound on shares or entropy: others have it."""
 
     # Positions that may not be where the device is now: they are company for nobody.
     SUPPRESSED__IMPLAUSIBLE_JUMP = 60
@@ -131,6 +133,10 @@ class Outcome(IntEnum):
     """Its stated accuracy is worse than `max_accuracy_m` of the input."""
     SUPPRESSED__AGE_UNKNOWN = 62
     """Nobody knows how old it is: it repeats a place without a time of its own."""
+
+    # Records only, once more.
+    SUPPRESSED__SILENT_SOURCE = 63
+    """Too few vehicles have reported to its source in the window: its values are withheld."""
 
     @property
     def label(self) -> tuple[str, str]:

@@ -2,14 +2,33 @@
 
 import re
 import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
 from html import unescape
 
 from anonymizer.domain.date_forms import in_digits
 
 _SAME_MARKS = str.maketrans(
-    dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-")
-    | dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'")
-    | {"\u2044": "/"}
+    dict.fromkeys(
+        "\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u207b\u208b\u2212\u2796\ufe58\ufe63\uff0d"
+        "\u058a\u05be",
+        "-",
+    )
+    | dict.fromkeys("\u2018\u2019\u201a\u201b\u02b9\u02bb\u02bc\u2032\u2035\u00b4", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\u2036\u301d\u301e\u301f", '"')
+    | {"\u2044": "/", "\u02da": "\u00b0"}
+)
+_BESIDE_DIGITS = (
+    (re.compile(r"(?<=\d) ?\u00ba|\u00ba(?=[CF]\b)"), "\u00b0"),
+    (re.compile(r"(?<=\d)(?=[\u00b2\u00b3\u00b9\u2070-\u207f])"), "^"),
+    (re.compile(r"(?<=\d)(?=[\u2080-\u208e])"), "_"),
+    (re.compile(r"(?<=\d)(?=[\u00bc-\u00be\u2150-\u215f\u2189])"), " "),
+    (re.compile(r"(?<=\d)([\u2460-\u249b\u24ea])"), r"(\1)"),
+)
+"""A degree that is written as an ordinal, and what would become a further digit of a number: a
+power, an index, a fraction, a number in a circle."""
+_NO_DIGITS = re.compile(
+    "[\u00b2\u00b3\u00b9\u00ba\u00bc-\u00be\u2070-\u208e\u2150-\u215f\u2189\u2460-\u249b\u24ea]"
 )
 _UNSEEN = re.compile(
     r"[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufe00-\ufe0f\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -62,6 +81,9 @@ _COMPARED = tuple(
 which a text has one if it is written so, there or by what came before."""
 _SIGNS = frozenset[str]().union(*(signs for signs, _, _ in _COMPARED))
 _FORMAT = "Cf"
+_WHOLE, _APART = 4, re.compile(r"[\W_]+")
+_MARKS = re.compile(r"\.+|_+|-+|/+|\?+")
+_ANSWER, _AROUND = frozenset({"none"}), "".join(map(chr, range(33, 48))) + " :;<=>?@[]^_`{|}~"
 _YO = ("\u0435\u0308", "\u0415\u0308")
 """The Russian letter that is mostly written without its dots."""
 _LEAST_WITH_ACCENTS = 4
@@ -79,7 +101,11 @@ def plain_form(text: str) -> str:
         if text.isprintable() and "  " not in text:
             return in_digits(text.strip())
         return in_digits(" ".join(_UNSEEN.sub("", text.replace("\0", " ")).split()))
-    text = _as_meant(text).translate(_SAME_MARKS)  # NFKC makes two signs of some marks
+    text = _as_meant(text)
+    if _NO_DIGITS.search(text):
+        for found, put in _BESIDE_DIGITS:
+            text = found.sub(put, text)
+    text = text.translate(_SAME_MARKS)  # NFKC makes two signs of some marks
     text = unicodedata.normalize("NFKC", text).translate(_SAME_MARKS)
     signs = (
         str(unicodedata.decimal(sign)) if sign.isdecimal() else sign
@@ -87,6 +113,31 @@ def plain_form(text: str) -> str:
         if unicodedata.category(sign) != _FORMAT
     )
     return in_digits(_MIXED.sub(_in_one_script, " ".join("".join(signs).split())))
+
+
+@lru_cache(16)
+def no_value_among(markers: tuple[str, ...]) -> Callable[[str], bool]:
+    """Return what tells whether a text in normal form says nothing: empty, a marker, or marks.
+
+    Markers of several words, or of a long one, are known in any letter case, whatever joins their
+    words and stands around them: `(Not_Stated).`, `N/a`. One of three letters may be a code.
+    """
+    exact = frozenset(("", "?", *markers))
+    words = {_APART.sub(" ", each.casefold()).strip() for each in markers} - _ANSWER
+    whole = {word for word in words if len(word) >= _WHOLE or " " in word}
+    heads = {word[:2] for word in whole}
+
+    def says_no_value(plain: str) -> bool:
+        folded = plain.casefold()
+        if folded.isalnum():
+            return folded in whole or plain in exact
+        if plain in exact or (plain[0] in "._-/?" and _MARKS.fullmatch(plain)):
+            return True
+        head = folded.lstrip(_AROUND)[:2]
+        head = head if head.isalnum() else f"{head[:1]} "
+        return head in heads and _APART.sub(" ", folded).strip() in whole
+
+    return says_no_value
 
 
 def bare_form(text: str) -> str:

@@ -62,7 +62,7 @@ _KANJI = frozenset(
 )
 """What is frequent in Chinese and in Japanese names, places and tables."""
 _OFTEN = 0.2
-_SOME, _SHOWN = 0.05, 8
+_SOME, _SHOWN, _IN_WORDS = 0.05, 8, 10
 _LETTERS_FROM = 0xC0
 _MAC_LETTERS = [0x8A, 0x8C, 0x8E, 0x9A, 0x9C, 0x9E, 0x9F]
 """Letters that are few in Western languages; Mac Roman has its umlauts and accents there."""
@@ -112,11 +112,16 @@ def decoded(raw: bytes) -> tuple[str, str]:
 
 
 def _letters(text: str, codec: str) -> str:
-    """Return the most frequent letters beyond ASCII, by which a reader sees a wrong guess."""
+    """Return letters beyond ASCII that many different words have, in the order of their codes.
+
+    A reader sees a wrong guess by them, and nobody's name: not how often each is there, nor beside
+    what.
+    """
     if codec.startswith("utf"):
         return ""
-    beyond = re.findall(r"[^\W\d_]", re.sub(r"[\x00-\x7f]+", "", text[:_MOST_JUDGED_BYTES]))
-    often = [letter for letter, _ in Counter(beyond).most_common(_SHOWN)]
+    words = {*re.findall(r"[^\W\d_]*[^\W\d_\x00-\x7f][^\W\d_]*", text[:_MOST_JUDGED_BYTES])}
+    n_words = Counter(letter for word in words for letter in {*word} if letter > "\x7f")
+    often = sorted(letter for letter, n in n_words.items() if n >= _IN_WORDS)[:_SHOWN]
     return f" (with the letters {' '.join(often)})" if often else ""
 
 

@@ -141,11 +141,10 @@ def _without_rounding(column: pl.Series, counts: pl.Series | None) -> Meant:
     """Return which floats are one number but for binary rounding, as the most frequent of them."""
     n = pl.lit(1) if counts is None else counts
     cells = column.to_frame("cell").with_columns(n.alias("n")).drop_nulls().drop_nans()
-    cell = pl.col("cell")
-    number = pl.when(cell == cell.round()).then(cell).otherwise(cell.round_sig_figs(KEPT_DIGITS))
-    if cells.select((number == cell).all()).item():
+    cell, number = pl.col("cell"), _number_meant(cells["cell"])
+    if (number == cells["cell"]).all():
         return Meant(None)
-    cells = cells.group_by("cell").agg(pl.sum("n")).with_columns(number.alias("number"))
+    cells = cells.with_columns(number.alias("number")).group_by("cell", "number").agg(pl.sum("n"))
     cells = cells.filter(pl.len().over("number") > 1).sort("n", "cell")
     if not len(cells):
         return Meant(None)
@@ -176,12 +175,13 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
         == len(cells)
         and others.str.replace_all(r"[\W_]+", "").n_unique() == len(others)
         and not cells.is_in([*markers, "?"]).any()
+        and not _bare(others).is_in(_bare(pl.Series(markers, dtype=pl.String))).any()
         and not cells.str.contains(ERROR).any()
         and not lower.is_in(TRUTH - {"0", "1", "0.0", "1.0"}).any()
         and (
             in_one_form
             or not (
-                number.round_sig_figs(KEPT_DIGITS).n_unique() < len(number)
+                _number_meant(number).n_unique() < len(number)
                 or cells.str.contains(_SEPARATED).any()
                 or cells.str.contains(_WORDED).any()
                 or 0 < n_quantities > _HALF * len(cells) - len(number)
@@ -189,6 +189,18 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
             )
         )
     )
+
+
+def _number_meant(number: pl.Series) -> pl.Series:
+    """Return floats without binary rounding, as `without_rounding` does."""
+    whole, short = number == number.round(), number.cast(pl.Float32)
+    meant = number.zip_with(whole, number.round_sig_figs(KEPT_DIGITS))
+    where = (~whole & (short.cast(pl.Float64) == number)).arg_true()
+    return meant.scatter(where, short.gather(where).cast(pl.String).cast(pl.Float64))
+
+
+def _bare(words: pl.Series) -> pl.Series:
+    return words.str.to_lowercase().str.replace_all(r"[\W_]+", " ").str.strip_chars()
 
 
 def _folds(column: str, found: "Meanings") -> tuple[Fold, ...]:

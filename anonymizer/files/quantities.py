@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from anonymizer.domain.exact_units import other_unit, usual_units
 from anonymizer.domain.records import Unit
 from anonymizer.domain.spellings import CURRENCIES, SAME_UNIT
 from anonymizer.files.written_numbers import PADDED, plain_numbers, read_as_numbers
@@ -118,8 +119,13 @@ def _parts(cells: pl.Series) -> pl.DataFrame:
     """Return cells with their parts, null where one is no quantity, and the unit in one writing."""
     frame = pl.DataFrame({"cell": cells.alias("cell")})
     frame = frame.with_columns(pl.col("cell").str.extract_groups(_QUANTITY).alias("parts"))
-    both = pl.concat_str("before", "after").str.strip_chars().str.to_lowercase()
-    bare = both.str.replace(r"\.$", "")
+    both = pl.concat_str("before", "after").str.strip_chars()
+    bare = both.str.to_lowercase().str.replace(r"\.$", "")
     is_plural = (bare.str.len_chars() > _LONG) & bare.str.ends_with("s")
     bare = pl.when(is_plural).then(bare.str.strip_suffix("s")).otherwise(bare)
-    return frame.unnest("parts").with_columns(unit=bare.replace(SAME_UNIT))
+    frame = frame.unnest("parts")
+    bare_cell = pl.concat_str("number", "after")
+    numbered = frame.select(bare_cell).to_series().drop_nulls()
+    usual = usual_units(numbered)
+    is_other = bare_cell.is_in([each for each in numbered if other_unit(each, usual)])
+    return frame.with_columns(unit=pl.when(is_other).then(both).otherwise(bare.replace(SAME_UNIT)))

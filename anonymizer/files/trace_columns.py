@@ -176,7 +176,7 @@ def no_such_column(path: Path, missing: str, there: Sequence[str]) -> InputError
     if re.match(_NMEA, there[0].strip() if there else ""):
         return InputError(f"{path}: is NMEA, what a receiver says: write {_ROWS}")
     plain = {_plain(name) for name in there}
-    if any(re.search(_VALUE, name.strip()) for name in there):
+    if _are_cells(there):
         both = [i for i, name in enumerate(there, start=1) if "POINT" in name.upper()]
         place = f"lonlat={both[0]} (or latlon)" if both else "lat=4,lon=3"
         hint = f"has no header: name the columns by number, as --columns id=1,time=2,{place}"
@@ -189,11 +189,21 @@ def no_such_column(path: Path, missing: str, there: Sequence[str]) -> InputError
         others = [name for name in _that_may_be("id", there) if name != found["id"]]
         more = f" (or id={' or id='.join(others)})" if others else ""
         return InputError(f"{path}: no column {missing}: state --columns {stated}{more}")
-    has = ", ".join(there[:_MOST_NAMED]) + ", ..." * (len(there) > _MOST_NAMED)
     return InputError(
-        f"{path}: no column {missing}: state which of {has} are id, time, lat and lon, as "
-        f"--columns {_EXAMPLE} (a trace has device_id, ts, and lat and lon, or node)"
+        f"{path}: no column {missing}: state which of {names_told(there)} are id, time, lat and "
+        f"lon, as --columns {_EXAMPLE} (a trace has device_id, ts, and lat and lon, or node)"
     )
+
+
+def names_told(there: Sequence[str]) -> str:
+    """Return the first names of columns for a message, none where they are a row of cells."""
+    if _are_cells(there):
+        return "the columns, whose first row is no header,"
+    return ", ".join(there[:_MOST_NAMED]) + ", ..." * (len(there) > _MOST_NAMED)
+
+
+def _are_cells(names: Sequence[str]) -> bool:
+    return any(re.search(_VALUE, name.strip()) for name in names)
 
 
 def likely_columns(there: Sequence[str]) -> dict[str, str]:

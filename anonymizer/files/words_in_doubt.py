@@ -10,8 +10,9 @@ from anonymizer.files.tables import TextTable
 
 _WORDS = (
     "refused|declined|blank|empty|leer|vide|vac\u00edo|vuoto|\u043f\u0443\u0441\u0442\u043e|"
-    "\u306a\u3057|\u7121|brak|nil|none|nessuno|keine|-9|-99|-999|-9999|9999|99999|9999-12-31|"
-    "1900-01-01"
+    "\u306a\u3057|\u7121|brak|nil|none|nessuno|keine|-9|-99|-999|-9999|999|9999|99999|9999-12-31|"
+    "1900-01-01|0001-01-01|1970-01-01|n.d.|nd|nc|yok|entf\u00e4llt|test|dummy|placeholder|xx|xxx|"
+    "xxxx|asdf|qwerty|withheld|not found"
 )
 """Folded."""
 

@@ -239,6 +239,7 @@ class StreamSettings(Group):
             lateness_s=self.lateness_s,
             silence_s=self.silence_s,
             max_ahead_s=_MAX_AHEAD_S,
+            n_to_leap=self.promise.k,
         )
         return replace(rule, max_open=max(rule.max_open, int(rule.least_open)))
 

@@ -455,3 +455,77 @@ def test_in_ticks_of_one_part_windows_close_as_otherwise(parts: list[Part], leng
 def test_a_drawing_with_an_unknown_sign_is_refused() -> None:
     with pytest.raises(ValueError, match=re.escape("invalid literal")):
         play(rule(), "a:|0-!|")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 1), st.integers(0, 400)), max_size=40),
+    st.integers(2, 5),
+    st.integers(1, 20),
+    st.integers(0, 10),
+    st.sampled_from([False, True]),
+)
+def test_fewer_vehicles_than_a_leap_needs_make_nothing_late_for_others(
+    wrong: list[tuple[int, int, int]],
+    k: int,
+    length_s: int,
+    lateness_s: int,
+    in_ticks: bool,  # noqa: FBT001  of hypothesis
+) -> None:
+    """A replay of old times: k - 1 vehicles state any later time, before and between the others."""
+    rules = WindowRule(length_s=length_s, lateness_s=lateness_s, n_to_leap=k, max_open=30)
+    windows = Windows(rules, [-inf, -inf], at_s=0, in_ticks=in_ticks)
+    at_second = dict[int, list[tuple[int, int, int]]]()
+    for second, source, vehicle in wrong:
+        at_second.setdefault(second, []).append((second, source, vehicle))
+    for second in range(60):
+        for _, source, ahead in at_second.get(second, []):
+            far = second + 2 * rules.step_s + 1 + ahead
+            windows.place(source, far, now=FAR, at_s=second, vehicle=b"wrong%d" % (ahead % (k - 1)))
+        for source in (0, 1):
+            name = b"%d of %d" % (second % (k + 1), k)
+            delay = min(second, second % (lateness_s + 1))
+            placed = windows.place(source, second - delay, now=FAR, at_s=second, vehicle=name)
+            assert placed[1] is Outcome.HELD
+        windows.due(at_s=second)
+
+
+def test_a_leap_of_as_many_vehicles_as_it_needs_closes_what_is_older() -> None:
+    windows = Windows(rule(n_to_leap=3), [-inf], at_s=0)
+    closed = []
+    for vehicle in range(6):
+        ts = vehicle if vehicle < 3 else 998 + vehicle
+        windows.place(0, ts, now=FAR, at_s=0, vehicle=b"%d" % vehicle)
+        closed.append(windows.due(at_s=0))
+    assert closed == [[], [], [], [], [], [0]]
+
+
+def test_a_time_that_nobody_else_has_come_near_to_is_left_after_a_silence() -> None:
+    windows = Windows(rule(n_to_leap=3, silence_s=20), [-inf], at_s=0)
+    for vehicle in range(3):
+        windows.place(0, vehicle, now=FAR, at_s=0, vehicle=b"%d" % vehicle)
+    windows.place(0, 100, now=FAR, at_s=19, vehicle=b"4")
+    assert windows.due(at_s=19) == []
+    windows.place(0, 121, now=FAR, at_s=21, vehicle=b"4")
+    assert windows.due(at_s=21) == [0, 20]
+
+
+def test_one_vehicle_takes_no_open_window_from_the_others() -> None:
+    windows = Windows(rule(n_to_leap=2, max_open=2), [-inf], at_s=0)
+    for vehicle, ts in enumerate((1, 6)):
+        windows.place(0, ts, now=FAR, at_s=0, vehicle=b"%d" % vehicle)
+    placed = [windows.place(0, far, now=FAR, at_s=0, vehicle=b"9")[1] for far in (100, 200, 300)]
+    assert placed == [Outcome.HELD, Outcome.HELD, Outcome.SUPPRESSED__TOO_MANY_WINDOWS]
+    assert windows.due(at_s=0) == [0]
+    assert windows.place(0, 8, now=FAR, at_s=0, vehicle=b"1")[1] is Outcome.HELD
+
+
+def test_a_vehicle_that_comes_back_no_longer_counts_for_a_leap_of_others() -> None:
+    windows = Windows(rule(n_to_leap=3), [-inf], at_s=0)
+    sent = [(1, 0), (2, 1), (3, 2), (100, 0), (4, 0), (100, 1), (101, 2)]
+    for ts, vehicle in sent:
+        windows.place(0, ts, now=FAR, at_s=0, vehicle=b"%d" % vehicle)
+    assert windows.due(at_s=0) == []
+    restored = Windows(rule(n_to_leap=3), [-inf], at_s=0)
+    restored.restore(windows.state())
+    restored.place(0, 102, now=FAR, at_s=0, vehicle=b"3")
+    assert restored.due(at_s=0) == [0]

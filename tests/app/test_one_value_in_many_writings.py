@@ -104,6 +104,17 @@ ONE = [
     ("\u2764\ufe0f", "\u2764"),
     ("\xe9tat", "\xc3\xa9tat"),
     ("\xbd", "1/2"),
+    ("0.5", "\xbd", "1/2", ".5"),
+    ("37.2", "37.20000076293945", "37.20"),
+    ("5.25", "5\xbc", "5 1/4"),
+    ("10 mw", "10 MW", "10 Mw"),
+    ("10 mW", "10 mw", "10"),
+    ("10\xb2", "10^2"),
+    ("H\u2082O", "H2O"),
+    ("37 \xbaC", "37 \xb0C", "37\xb0C", "37 \u2103", "37 \u02daC"),
+    ("\u201cflu\u201d", "flu", "\u201eflu\u201c", "\xabflu\xbb"),
+    ("o\u02bbbrien", "o'brien", "o\u201bbrien"),
+    ("a-b", "a\u2014b", "a \u2014 b"),
 ]
 TWO = [
     ("A01", "A10"),
@@ -145,11 +156,27 @@ TWO = [
     ("a_b@x.org", "a-b@x.org"),
     ("1.1", "1.10", "beta", "rc"),
     ("2024-03-03 00:00", "2024-03-03 12:00"),
+    ("10 mW", "10 MW"),
+    ("10 mW", "10 MW", "20"),
+    ("heater of 5 kB", "heater of 5 kb"),
+    ("5 Nm", "5 nm", "5 nM"),
+    ("10\xb2", "102", "10\u2082"),
+    ("5\xbd", "51/2"),
+    ("5\u2460", "51"),
+    ("2/4", "1/2"),
+    ("O\u2212", "O+"),
+    ("none", "Unknown fever", "flu"),
+    ("Na", "K", "Ca"),
+    ("37.2", "37.20000076293", "37.2000007"),
 ]
 NOBODYS = ["#BEZUG!", "#WERT!", "#N/V", "#NOMBRE?", "#\u00a1REF!", "Err:502", "+inf",
            "not recorded", "UNK", "ohne Angabe", "\u4e0d\u660e", "??",
            "\\N", "NULL", "-", "unknown", "Unknown", "#N/A", "missing", "not available", "k. A.",
-           "k.A.", "keine Angabe", "inconnu", "Unbekannt", "\u672a\u77e5"]  # fmt: skip
+           "k.A.", "keine Angabe", "inconnu", "Unbekannt", "\u672a\u77e5",
+           "None given", "NOT STATED", "not_stated", "(Unknown)", "<unknown>", "unknown.", "N/a",
+           "K/A", "sin dato", "Nicht Bekannt", "[not known]", "not-known", "nicht erhoben",
+           "\u043d/\u0434", "...", "\u2026", "----", "____", "????",
+           "Sans r\u00e9ponse"]  # fmt: skip
 
 
 def of_a_column(cells: Cells) -> Classes:
@@ -186,6 +213,13 @@ def test_no_value_is_none(word: str) -> None:
     found = {reader.__name__: reader(cells) for reader in READERS if reader is not of_a_column}
     assert found == dict.fromkeys(found, (frozenset({frozenset({0, 2})}), frozenset({1})))
     assert distinct_in_an_audit(cells) == 1
+
+
+def test_floats_of_32_bits_beside_those_of_64_are_one_value_each() -> None:
+    values = [37.2, 0.1, 60.17, 5.0, 1e-7]
+    column = pl.Series("x", [*values, *values, *pl.Series(values, dtype=pl.Float32).to_list()])
+    assert column.n_unique() == 9
+    assert meant(column, markers=NO_VALUE).of(column).to_list() == values * 3
 
 
 def test_a_vehicle_with_three_plates_is_one_and_its_number_is_told() -> None:

@@ -144,6 +144,41 @@ def test_a_class_that_breaks_the_promise_or_is_not_as_received_fails_the_audit(
     assert report.holds is not bool(failing)
 
 
+@pytest.mark.parametrize("n_late", [0, 5])
+def test_an_honest_recording_with_parts_that_came_late_or_anew_passes(
+    tmp_path: Path, n_late: int
+) -> None:
+    """What the gateway had when the window closed is not what was stated last."""
+    parts = list(traffic(n_vehicles=40, n_windows=4, seed=1))
+    newer = [
+        Sent(f"veh-{i:04d}", source, 119.0 + early, values)
+        for early in (-1, 0)
+        for i in range(20)
+        for source, values in (
+            ("profile", {"age": 89 + early}),
+            ("telemetry", {"speed": 49.5 + early, "fault": "engine"}),
+        )
+    ]
+    late = newer[len(newer) // 2 :][: 2 * n_late]
+    names = {part.vehicle for part in parts}
+    assert {part.vehicle for part in newer} <= names
+    rig = Rig(tmp_path, cumulative="report")
+    rig.take(*sorted([*parts, *newer[: len(newer) // 2]], key=lambda part: part.ts))
+    rig.close()
+    rig.take(*late)
+    rig.close(silent=True)
+    published = rig.publish()
+    accounts = rig.accounts()
+    rig.store.close()
+    lines = [*map(_received, sorted([*parts, *newer[: len(newer) // 2]], key=lambda p: p.ts))]
+    lines += [*map(_received, late), *(_line(TOPIC, payload) for payload in published)]
+    report = audit(write(tmp_path / "late.jsonl", lines), "report")
+    assert accounts.get("late", 0) == len(late)
+    about = [each for each in report.findings if each.attack in {"labels", "truth"}]
+    assert about
+    assert not [each for each in about if each.fails]
+
+
 def test_a_listed_value_outside_the_domain_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not fit the declared attributes"):
         audit_of_ten(tmp_path, sensitive={"fault": ["other"] * 10})

@@ -74,7 +74,7 @@ def config_of(folder: Path, *, kafka: str, prefix: str, port: int, broker: str =
 def sent(n_vehicles: int, n_windows: int) -> list[Sent]:
     """Return the parts of a fleet, and one of each source that closes the last window."""
     parts = list(traffic(n_vehicles=n_vehicles, n_windows=n_windows, seed=3, start=START_S))
-    end = START_S + (n_windows + 1.5) * LENGTH_S
+    end = START_S + n_windows * LENGTH_S + FLEET["lateness_s"]  # later, it would be a leap
     last = {part.source: part for part in parts}
     return [*parts, *(Sent("closing", name, end, last[name].values) for name in SOURCES)]
 

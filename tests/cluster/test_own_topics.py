@@ -32,7 +32,7 @@ from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent
 from tests.pipeline.records.made import traffic as parts_of_fleet
 from tests.transport.registry import Registry
 
-N_DEVICES, N_VEHICLES, N_PARTS = 100, 60, 3
+N_DEVICES, N_VEHICLES, N_PARTS, LATENESS_S = 100, 60, 3, 3600
 WORKERS = ("a", "b", "c")
 TOKEN = "of-this-test"  # noqa: S105  of no value
 SECRET = bytes(range(32))
@@ -73,7 +73,7 @@ class Fleet:
                 {{topic = "kafka:{self.by_key}"}},
                 {{topic = "kafka:{self.by_header}", device_from = "header:car"}},
             ]
-            streams = [{toml(stream | {"idle_s": 36_000, "lateness_s": 3600})}]
+            streams = [{toml(stream | {"idle_s": 36_000, "lateness_s": LATENESS_S})}]
             [network]
             source = "grid:10x10"
             snap_limit_m = 30
@@ -208,8 +208,9 @@ def kill(fleet: Fleet, name: str) -> None:
 
 def end_of_records(fleet: Fleet) -> None:
     """Let the last window close."""
+    end = (max(part.ts for part in fleet.parts) // LENGTH_S + 1) * LENGTH_S + LATENESS_S
     for source, topic in fleet.records.items():
-        last = Sent("the-last", source, START_S + 99 * LENGTH_S, {})
+        last = Sent("the-last", source, end, {})
         body = json.dumps({"ts": last.ts}).encode()
         for partition in range(N_PARTS):
             fleet._producer.produce(topic, body, last.vehicle, partition=partition)

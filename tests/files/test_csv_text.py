@@ -155,10 +155,28 @@ def test_cells_below_a_header_of_ascii_are_never_read_as_other_letters(
         ("German", "utf-32-le"),
     ],
 )
-def test_an_encoding_that_is_guessed_is_named_with_its_letters(language: str, codec: str) -> None:
+def test_an_encoding_that_is_guessed_is_named_without_letters_of_few_words(
+    language: str, codec: str
+) -> None:
     found = csv_text(lambda: BytesIO(_of_cities(language, codec)))
     assert found.data == _of_cities(language, "utf-8")
-    assert ("with the letters" in found.encoding) == (not codec.startswith("utf"))
+    assert found.encoding
+    assert "with the letters" not in found.encoding
+
+
+@pytest.mark.parametrize("least", [9, 10])
+def test_letters_of_a_guess_are_in_many_different_words_and_tell_no_order(least: int) -> None:
+    """A name that is repeated is one word, whatever number stands beside it."""
+    words = [f"Gr\u00fcnhof{chr(97 + i)}sch\u00e4r" for i in range(least)]
+    rows = [
+        *words,
+        *("J\u00f6rgenstra\u00dfen" for _ in range(200)),
+        *(f"\u00d6lwechsel{i}" for i in range(50)),
+    ]
+    text = "\n".join(["age,city", *(f"{i},{word}" for i, word in enumerate(rows)), ""])
+    found = csv_text(lambda: BytesIO(text.encode("cp1252"))).encoding
+    letters = " (with the letters \u00e4 \u00fc)" * (least == 10)
+    assert found == f"the code page 1252{letters}"
 
 
 ROWS = [("age", "sex"), *((str(20 + i), "mf"[i % 2]) for i in range(6))]

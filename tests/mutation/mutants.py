@@ -695,7 +695,13 @@ MODULES = (
             ('self._long_known = state["long_known"]', "pass"),
             ('self._passed = deque((at_s, ts) for at_s, ts in state["passed"])', "pass"),
             ("if ts > now + self.rule.max_ahead_s:", "if ts > now + inf:"),
-            ("ts = min(ts, now)", "ts = ts"),
+            ("self._reached(source, min(ts, now), at_s)", "self._reached(source, ts, at_s)"),
+            (
+                "if len(self._leaps) < self.rule.n_to_leap",
+                "if len(self._leaps) + 1 < self.rule.n_to_leap",
+            ),
+            ("if (window > far) == leaps", ""),
+            ("self._leaps.pop(vehicle, None)", "pass"),
         ),
     ),
     Module(

@@ -11,7 +11,7 @@ two of them are only taken for one number if their lengths differ, as no code's 
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -21,8 +21,13 @@ from typing import Literal, TypeAlias
 from anonymizer.algorithms.records.time_columns import TimeReading, read_times
 from anonymizer.domain.binary_rounding import without_rounding
 from anonymizer.domain.date_forms import with_century
-from anonymizer.domain.exact_units import in_base_units
-from anonymizer.domain.plain_forms import bare_form, compared_form, plain_form
+from anonymizer.domain.exact_units import in_base_units, other_unit, usual_units
+from anonymizer.domain.plain_forms import (
+    bare_form,
+    compared_form,
+    no_value_among,
+    plain_form,
+)
 from anonymizer.domain.spellings import CURRENCIES, ERROR, NO_VALUE, SAME_UNIT, TRUE, TRUTH
 
 Way: TypeAlias = Literal["times", "numbers", "true and false", "letter case", "blanks or Unicode"]
@@ -45,6 +50,7 @@ _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}((,\d{3}){2,}(\.\d+)?|(,\d{3})+\.\d+|([ ']\d{3})+([.,]\d+)?)", re.ASCII
 )
 _POINTS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}(,\d+)?|[+-]?\d{1,3}(\.\d{3})+,\d+", re.ASCII)
+_FRACTION = re.compile(r"(?:([1-9]\d{0,2}) )?(1/[2458]|3/[458]|[24]/5|[57]/8)", re.ASCII)
 _NEGATIVE = re.compile(r"\((\d[^()]*)\)|(\d[^-]*)-")
 """As accountants write it."""
 _QUANTITY = re.compile(
@@ -147,10 +153,13 @@ def _difference(plain: Sequence[str]) -> Way:
     return "blanks or Unicode" if len(set(plain)) == 1 else "letter case"
 
 
-def missing_words(plain: Collection[str], markers: Collection[str]) -> frozenset[str]:
+def missing_words(plain: Collection[str], markers: Sequence[str]) -> frozenset[str]:
     """Return the texts that say that there is no value, in a column of texts in normal form."""
     errors = (x for x in plain if x[:1] in {"#", "E", "F"} and _ERROR.search(x))
-    missing = frozenset(("", "?", *markers, *(x for x in errors if x[0] != "#" or x.isupper())))
+    said = filter(no_value_among(tuple(markers)), plain)
+    missing = frozenset(
+        ("", "?", *markers, *said, *(x for x in errors if x[0] != "#" or x.isupper()))
+    )
     return missing if {"none", "NONE"}.isdisjoint(plain) else missing - {_NONE}
 
 
@@ -177,6 +186,8 @@ class Reading:
         The only unit or currency of the column, which is left out: `$5` is `5`.
     times
         How dates and times are read, if most texts are some.
+    usual
+        Units of which the case counts, as `usual_units`.
     """
 
     folds_case: bool = True
@@ -187,10 +198,20 @@ class Reading:
     quantities: bool = False
     unit: str | None = None
     times: TimeReading | None = None
+    usual: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plain: Sequence[str], counts: Sequence[int]) -> "Reading":
         """Return how a column is read that has each of these texts in normal form so often."""
+        found, usual = cls._of(plain, counts), usual_units(plain)
+        if not usual:
+            return found
+        # Where units differ by case alone, a number without one may be of either.
+        unit = None if any(other_unit(text, usual) for text in plain) else found.unit
+        return replace(found, unit=unit, usual=usual)
+
+    @classmethod
+    def _of(cls, plain: Sequence[str], counts: Sequence[int]) -> "Reading":
         n_tokens = sum(_TOKEN.match(text) is not None for text in plain)
         folds_case = n_tokens <= _HALF * len(plain)
         key = [text.casefold() if folds_case else text for text in plain]
@@ -214,6 +235,12 @@ class Reading:
 
     def key(self, text: str) -> tuple[Hashable, Way | None]:
         """Return what a text in normal form means, equal for the same, and how it was read."""
+        means, way = self._key(text)
+        if self.usual and (unit := other_unit(text, self.usual)):
+            return (means, unit), way
+        return means, way
+
+    def _key(self, text: str) -> tuple[Hashable, Way | None]:
         folded = text.casefold() if self.folds_case else text
         if self.is_truth and folded in TRUTH:
             return folded in TRUE, "true and false"
@@ -347,6 +374,9 @@ def _number(text: str) -> Decimal | None:
         return _number(f"-{found[1] or found[2]}")
     if _BY_COMMA.fullmatch(text) or _POINTS.fullmatch(text):
         return Decimal(text.replace(".", "").replace(",", "."))
+    if found := _FRACTION.fullmatch(text):
+        above, below = map(int, found[2].split("/"))
+        return Decimal(found[1] or 0) + Decimal(above) / below
     if _THOUSANDS.fullmatch(text):
         bare = text.replace(" ", "").replace("'", "")
         return Decimal(bare.replace(",", ".") if bare.count(",") == 1 and " " in text

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.records.ordering import numbered
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, RecordArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, RecordArray
 from anonymizer.domain.criteria.criterion import Of
 from anonymizer.domain.criteria.registry import criteria_of
 from anonymizer.domain.promises import Promise
@@ -152,6 +152,11 @@ class Problem:
         """The arrays, as kernels take them."""
         codes = Codes(self.position, self.usual, self.ancestor, self.n_leaves)
         return ProblemArrays(self.cells, self.rule, self.person, codes)
+
+    def only(self, rows: IntArray) -> "Problem":
+        """Return the problem of some records; `usual` stays that of all."""
+        person = self.person[rows] if len(self.person) else self.person
+        return replace(self, cells=np.ascontiguousarray(self.cells[rows]), person=person)
 
 
 def make_problem(

@@ -66,7 +66,7 @@ def form_within_limit(
     the others save more than it holds, the dearest first, while the cost of all records falls. A
     heuristic; `form` may leave out more than `most` where it finds no classes for them.
     """
-    kept = _within_limit(problem_of, n, most)
+    kept = within_limit(problem_of, n, most)
     found = _trial(problem_of, form, kept, n)
     divisor = 1
     for _ in range(n_trials - 1):
@@ -84,8 +84,11 @@ def form_within_limit(
     return found.kept, found.class_of
 
 
-def _within_limit(problem_of: Callable[[IntArray], Problem], n: int, most: int) -> IntArray:
-    """Return the records to keep so that bounds on shares and entropy can be kept."""
+def within_limit(problem_of: Callable[[IntArray], Problem], n: int, most: int) -> IntArray:
+    """Return the records to keep, rising, so that bounds on shares and entropy can be kept.
+
+    All, where no more than `most` that go would be enough, or classes of them lose no more.
+    """
     everyone = np.arange(n)
     least = _within_bounds(problem_of, everyone, most, 0.0)
     if least is None or len(least) == n:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from struct import pack
 from typing import NamedTuple
 
 import msgspec
@@ -141,18 +142,54 @@ def joined_windows(
     -----
     A record without a part from a needed source is left out, as in the gateway.
     """
+    left_out: Counter[str] = Counter()
+    records = OpenRecords(
+        n_sources=len(stream.settings.sources),
+        limit=sys.maxsize,
+        apart=stream.settings.per == "record",
+    )
+    for part in _parts(stream, messages, limits, left_out):
+        settled, _ = records.put(part)
+        if settled != Outcome.HELD:
+            left_out[_named(settled)] += 1
+    return _windows(stream, records, left_out)
+
+
+def any_state(
+    stream: Stream, messages: Iterable[RecordedMessage], *, limits: LimitSettings
+) -> RecordedWindows:
+    """Return the windows of messages with each record as it was after each of its parts.
+
+    Any of these may be the one that the gateway had when the window closed: what came later was
+    late. The parts are those that came by then, in the order of the recording.
+    """
+    n_sources = len(stream.settings.sources)
+    states = OpenRecords(n_sources=n_sources, limit=sys.maxsize, apart=False)
+    apart, now = stream.settings.per == "record", dict[tuple[int, bytes], dict[int, PartRow]]()
+    for part in _parts(stream, messages, limits, Counter()):
+        key = part.vehicle + pack("<d", part.ts) * apart
+        parts = now.setdefault((part.window, key), {})
+        known = parts.get(part.source)
+        if known is None or known.ts <= part.ts:
+            parts[part.source] = part
+            for each in parts.values():
+                states.put(each._replace(vehicle=key + pack("<q", part.number)))
+    return _windows(stream, states, Counter())
+
+
+def _parts(
+    stream: Stream,
+    messages: Iterable[RecordedMessage],
+    limits: LimitSettings,
+    left_out: Counter[str],
+) -> Iterator[PartRow]:
+    """Yield the parts in messages; what is none is counted by its reason."""
     router = RecordRouter(
         [stream.settings],
         secret=_KEY,
         max_id_chars=limits.max_device_id_chars,
         names=[_ANY_STREAM],
     )
-    records = OpenRecords(
-        n_sources=len(stream.settings.sources),
-        limit=sys.maxsize,
-        apart=stream.settings.per == "record",
-    )
-    left_out: Counter[str] = Counter()
     for number, message in enumerate(messages, start=1):
         routes = router.routes_of(message.topic)
         if not routes or not (routes[0].vehicle or routes[0].topic):
@@ -168,9 +205,10 @@ def joined_windows(
             continue
         vehicle, ts, cells = part
         window = stream.rule.window_of(ts)
-        settled, _ = records.put(PartRow(number, window, vehicle, route.source, ts, cells))
-        if settled != Outcome.HELD:
-            left_out[_named(settled)] += 1
+        yield PartRow(number, window, vehicle, route.source, ts, cells)
+
+
+def _windows(stream: Stream, records: OpenRecords, left_out: Counter[str]) -> RecordedWindows:
     numbers = sorted(records.windows())
     missing = [attribute.missing for attribute in stream.attributes]
     joined = [

@@ -1,7 +1,8 @@
 """Truth of windows: whether labels contain the members of classes, and the rest is as received.
 
 Of windows that were recorded from end to end. The recorded vehicles that a class may have must be
-as many as it says, and so must those with each value of its lists; its sums must be possible.
+as many as it says, and so must those with each value of its lists; its sums must be possible. A
+recording does not say which parts were late, so each vehicle counts as it was after any of them.
 """
 
 from collections import Counter
@@ -29,7 +30,7 @@ def window_truth(case: WindowsCase) -> Iterator[Finding]:
     """Compare the classes of each whole window with what was received."""
     stream = case.stream
     n_false: Counter[str] = Counter()
-    whole = [window for window in case.windows if window.whole]
+    whole = [each._replace(joined=each.states) for each in case.windows if each.whole]
     for window in whole:
         n_false["of"] += any(each.of != len(window.classes) for each in window.classes)
         for each in candidates_of(window, stream):
@@ -57,7 +58,10 @@ def _false_lists(window: WindowRelease, stream: Stream, each: Candidates) -> Ite
             continue
         listed = codes_of_list(attribute, each.published.sensitive.get(attribute.name, ()))
         n_listed = np.bincount(listed, minlength=attribute.size)
-        received = window.joined.cells[each.rows, n_qis + j]
+        stated = np.column_stack(
+            [window.joined.person[each.rows], window.joined.cells[each.rows, n_qis + j]]
+        )
+        received = np.unique(stated, axis=0)[:, 1]
         if (n_listed > np.bincount(received, minlength=attribute.size)).any():
             yield attribute.name
 
@@ -68,18 +72,22 @@ def _false_sums(window: WindowRelease, stream: Stream, each: Candidates) -> Iter
     for j, attribute in enumerate(stream.measures, start=first):
         total = each.published.measures.get(attribute.name)
         code: Int32Array = window.joined.cells[each.rows, j]
-        value = np.sort(attribute.position[code[code != attribute.missing]])
-        if total is not None and not _is_possible(total, value):
+        stated = code != attribute.missing
+        value, person = attribute.position[code[stated]], window.joined.person[each.rows][stated]
+        if total is not None and not _is_possible(total, value, person):
             yield attribute.name
 
 
-def _is_possible(total: Mapping[str, float], value: FloatArray) -> bool:
-    """Return whether some of these values, rising, have a total."""
+def _is_possible(total: Mapping[str, float], value: FloatArray, person: Int32Array) -> bool:
+    """Return whether one value each of some of these persons have a total."""
     n, found = int(total["n"]), total["sum"]
-    if not 0 < n <= len(value):
+    order = np.lexsort((value, person))
+    value, first = value[order], np.flatnonzero(np.diff(person[order], prepend=-1))
+    if not 0 < n <= len(first):
         return False
-    slack = _ROUNDING * max(abs(found), float(np.abs(value).sum()), 1.0)
-    is_sum = value[:n].sum() - slack <= found <= value[len(value) - n :].sum() + slack
+    low, high = np.sort(value[first]), np.sort(value[np.append(first[1:], len(value)) - 1])
+    slack = _ROUNDING * max(abs(found), float(np.abs(high).sum()), float(np.abs(low).sum()), 1.0)
+    is_sum = low[:n].sum() - slack <= found <= high[len(high) - n :].sum() + slack
     return bool(is_sum) and abs(total["mean"] * n - found) <= slack * n
 
 

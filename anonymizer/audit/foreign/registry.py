@@ -7,16 +7,12 @@ from pkgutil import resolve_name
 import polars as pl
 
 from anonymizer.audit.foreign.attack import ForeignAttack
-from anonymizer.audit.foreign.forms.form import (
-    MOST_NAMED,
-    OpenQuestion,
-    ReleaseForm,
-    check_stated,
-)
+from anonymizer.audit.foreign.forms.form import OpenQuestion, ReleaseForm, check_stated
 from anonymizer.audit.foreign.readers.reader import HEAD_BYTES, FileKind
 from anonymizer.audit.foreign.release import AnyRelease
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
+from anonymizer.files.trace_columns import names_told
 
 _ROOM = "anonymizer.audit.foreign"
 READERS = (
@@ -117,10 +113,9 @@ def recognized(path: Path, frame: pl.DataFrame, stated: Mapping[str, str]) -> Re
         if form.recognizes(frame, stated):
             return form
     known = ", ".join(form.name for form in forms())
-    has = ", ".join(frame.columns[:MOST_NAMED])
     raise InputError(
-        f"{path}: is none of {known}: state which of {has} are id, time, lat and lon, as "
-        "--columns id=...,time=...,lat=...,lon=..."
+        f"{path}: is none of {known}: state which of {names_told(frame.columns)} are id, time, lat "
+        "and lon, as --columns id=...,time=...,lat=...,lon=..."
     )
 
 

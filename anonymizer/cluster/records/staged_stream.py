@@ -77,7 +77,8 @@ class StagedStream(OpenStream):
             time_left=lambda: 0.0,
             clock=lambda: 0.0,
         )
-        self.settle(joined.n_parts, closing.outcome)
+        self.settle(joined.n_parts - closing.n_silent, closing.outcome)
+        self.settle_silent(closing)
         self._next_message += len(closing.messages)
         self._memories |= {who: (window, blob) for who, blob in closing.memory.items()}
         before = forgotten_before(window, length_s=settings.window_s)

@@ -40,8 +40,9 @@ class Closing:
 
     Attributes
     ----------
-    outcome
-        The `Outcome` of each record, shape (n,).
+    outcome, n_silent
+        The `Outcome` of each record, and of how many sources that are silent in the whole window a
+        published one has a part, which is withheld; shape (n,).
     messages
         A message for each class.
     n_parts, sizes
@@ -59,6 +60,7 @@ class Closing:
     """
 
     outcome: UInt8Array
+    n_silent: IntArray
     messages: Sequence[Outgoing] = ()
     n_parts: Sequence[int] = ()
     sizes: Sequence[int] = ()
@@ -72,7 +74,9 @@ class Closing:
         """Return the result with nothing published, for the given reason."""
         outcome = self.outcome.copy()
         outcome[outcome == Outcome.PUBLISHED] = reason
-        return replace(self, outcome=outcome, messages=(), n_parts=(), sizes=(), memory={})
+        n_silent = np.zeros_like(self.n_silent)
+        left = replace(self, outcome=outcome, n_silent=n_silent, messages=(), memory={})
+        return replace(left, n_parts=(), sizes=())
 
 
 def anonymize(
@@ -112,10 +116,12 @@ def anonymize(
     summary = summary_of(portion, classes) | {"records": joined.n}
     if portion.past is not None:
         summary["too_little_left"] = n_short
-    parts, of = joined.n_parts[chosen], classes_of(classes.class_of)
+    n_silent = joined.reported[:, list(heard.silent)].sum(axis=1) * (outcome == Outcome.PUBLISHED)
+    parts, of = (joined.n_parts - n_silent)[chosen], classes_of(classes.class_of)
     seconds = clock() - began_s
     return Closing(
         outcome=outcome,
+        n_silent=n_silent,
         messages=messages,
         n_parts=[int(parts[of[c]].sum()) for c in range(n)],
         sizes=sizes_of(classes),

@@ -46,13 +46,14 @@ class Kept:
 
     `class_of`: class of each record, or `SUPPRESSED`; `records`: without values that cannot be
     published yet; `left_out`: those suppressed for the sake of earlier or later windows; `cohorts`:
-    of the vehicles, if any.
+    of the vehicles, if any; `too_frequent`: those left out so that bounds on shares can be kept.
     """
 
     class_of: Int32Array
     records: Records
     left_out: BoolArray
     cohorts: Cohorts | None = None
+    too_frequent: BoolArray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

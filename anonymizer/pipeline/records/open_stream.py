@@ -18,6 +18,7 @@ from anonymizer.domain.device_ids import plain_id
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.id_shares import IdShares
 from anonymizer.pipeline.ledger import Ledger
+from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined, OpenRecords
 from anonymizer.pipeline.records.store_port import PartRow
@@ -120,9 +121,14 @@ class OpenStream:
         n_parts, outcome
             Number of parts of each record, and its `Outcome`, shape (n,).
         """
-        for each in np.unique(outcome).tolist():
+        for each in np.unique(outcome[n_parts > 0]).tolist():
             self._accounts.settle(Outcome(each), int(n_parts[outcome == each].sum()))
         self._n_closing -= int(n_parts.sum())
+
+    def settle_silent(self, closing: Closing) -> None:
+        """Settle what is withheld of published records, as its source has fallen silent."""
+        silent = np.full(len(closing.n_silent), Outcome.SUPPRESSED__SILENT_SOURCE, np.uint8)
+        self.settle(closing.n_silent, silent)
 
     def state(self) -> dict[str, Any]:
         """Return all that changes, but for the accounts."""
@@ -155,7 +161,9 @@ class OpenStream:
         vehicle, part = read
         if vehicle in self._withdrawn:
             return Outcome.SUPPRESSED__PRIVACY_ZONE
-        window, outcome = self.windows.place(route.source, part[0], now=now, at_s=at_s)
+        window, outcome = self.windows.place(
+            route.source, part[0], now=now, at_s=at_s, vehicle=vehicle
+        )
         if outcome is not Outcome.HELD:
             return outcome
         row = PartRow(self._next_part, window, vehicle, route.source, *part)

@@ -140,6 +140,7 @@ class StreamState(OpenStream):
         """Account for a closed window: what has a class is settled when the broker has it."""
         left = closing.outcome != Outcome.PUBLISHED
         self.settle(joined.n_parts[left], closing.outcome[left])
+        self.settle_silent(closing)
         n_published = sum(closing.n_parts)
         self._n_closing -= n_published
         self._n_unpublished += n_published

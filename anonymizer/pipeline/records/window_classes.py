@@ -17,6 +17,8 @@ from anonymizer.algorithms.records.cohorts import with_covers
 from anonymizer.algorithms.records.content_verification import broken_contents
 from anonymizer.algorithms.records.measures import measure_briefly
 from anonymizer.algorithms.records.ordering import canonical
+from anonymizer.algorithms.records.problem import make_problem
+from anonymizer.algorithms.records.suppression import within_limit
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
@@ -125,6 +127,8 @@ class Verified:
     def outcomes(self) -> UInt8Array:
         """Return the `Outcome` of each record."""
         outcome = np.full(len(self.class_of), Outcome.SUPPRESSED__NO_CLASS, np.uint8)
+        if self.kept.too_frequent is not None:
+            outcome[self.kept.too_frequent] = Outcome.SUPPRESSED__TOO_FREQUENT
         outcome[self.kept.left_out] = Outcome.SUPPRESSED__CUMULATIVE
         outcome[self.refused] = Outcome.SUPPRESSED__UNVERIFIED
         outcome[self.class_of != SUPPRESSED] = Outcome.PUBLISHED
@@ -140,6 +144,7 @@ def formed(portion: Portion, *, time_left: Callable[[], float]) -> Kept:
         Passed to the model.
     """
     stream, heard, past, records = portion.stream, portion.heard, portion.past, portion.records
+    too_frequent = np.zeros(records.n, bool)
 
     def form(some: Records, at: IntArray) -> Int32Array:
         if heard.silent:
@@ -149,9 +154,22 @@ def formed(portion: Portion, *, time_left: Callable[[], float]) -> Kept:
     def found(
         some: Records, at: IntArray, asked: Asked | None = None, leave: float = 0.0
     ) -> Int32Array:
-        left = _share_of(time_left, leave)
-        measures = portion.measures[at]
-        return portion.model.classes(some, measures, time_left=left, seed=portion.seed, asked=asked)
+        asked = asked or Asked(stream.schema, stream.promise)
+        problem = asked.problem or make_problem(
+            some, asked.schema, asked.promise, cost=cost_of(stream)
+        )
+        # Of a value that is too frequent for any classes some records go, and not all others.
+        fits = within_limit(problem.only, some.n, some.n) if some.n else np.arange(0)
+        too_frequent[np.delete(at, fits)] = True
+        class_of = np.full(some.n, SUPPRESSED, np.int32)
+        class_of[fits] = portion.model.classes(
+            some.only(fits),
+            portion.measures[at[fits]],
+            time_left=_share_of(time_left, leave),
+            seed=portion.seed,
+            asked=replace(asked, problem=problem.only(fits)),
+        )
+        return class_of
 
     if past is not None and stream.settings.enforces:
         if stream.in_cohorts:
@@ -164,7 +182,8 @@ def formed(portion: Portion, *, time_left: Callable[[], float]) -> Kept:
             class_of = form(records, np.arange(records.n))
         kept = Kept(class_of, records, np.zeros(records.n, bool))
     rows, of_rows = _with_covers(portion, kept, without_gaps(kept.class_of))
-    return replace(kept, class_of=portion.model.joined(rows, of_rows)[: records.n])
+    class_of = portion.model.joined(rows, of_rows)[: records.n]
+    return replace(kept, class_of=class_of, too_frequent=too_frequent)
 
 
 def verified(portion: Portion, kept: Kept) -> Verified:

@@ -28,7 +28,7 @@ from tests.end_to_end import (
     eventually,
     read_accounts,
 )
-from tests.pipeline.records.made import LENGTH_S, SOURCES, Sent, traffic
+from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, traffic
 
 N_VEHICLES = 30
 CHUNK = 45
@@ -71,7 +71,7 @@ class Vehicles:
             parts = list(traffic(n_vehicles=N_VEHICLES, n_windows=1, seed=window, start=start))
             await self._send(link, url, parts)
             window += 1
-        end = (window + 10) * LENGTH_S
+        end = window * LENGTH_S + FLEET["lateness_s"]  # later, it would be one vehicle's leap
         await self._send(link, url, [Sent(LAST_VEHICLE, source, end, {}) for source in SOURCES])
         await link.close()
         await running_link

@@ -53,8 +53,8 @@ async def publish(url: str, parts: Sequence[Sent | Delivery]) -> None:
         await link.close()
 
 
-LAST = [Sent("the-last", source, 1e4, {}) for source in SOURCES]
-"""Parts so late that every other window closes, however slowly those before them came."""
+LAST = [Sent(f"last-{i}", source, 1e4, {}) for i in range(4) for source in SOURCES]
+"""Parts so late, and of as many vehicles as k, that every other window closes."""
 
 
 def in_window(parts: Sequence[Sent], window: int) -> list[Sent]:

@@ -3,15 +3,12 @@
 from pathlib import Path
 
 from anonymizer.transport.local_brokers import LocalBroker
-from tests.app.gateway.recording import counted, publish, seen_classes, serving_records
+from tests.app.gateway.recording import LAST, counted, publish, seen_classes, serving_records
 from tests.app.gateway.records import compiled
 from tests.end_to_end import eventually, witness
-from tests.pipeline.records.made import SOURCES, Sent, traffic
+from tests.pipeline.records.made import traffic
 
 __all__ = ["compiled"]
-
-LAST = [Sent("the-last", source, 1e4, {}) for source in SOURCES]
-"""Parts so late that every other window closes."""
 
 
 async def test_no_class_is_published_twice_while_a_backlog_of_records_is_read_slowly(

@@ -52,7 +52,7 @@ async def test_who_guesses_the_ids_of_a_gateway_costs_it_no_record(
         metrics = (await gateway.get("/metrics")).text
         gateway.signal(signal.SIGTERM)
         assert await gateway.program.ended() == 0
-    assert stored_accounts(tmp_path / "records.sqlite") == {"received": 363, "published": 360}
+    assert stored_accounts(tmp_path / "records.sqlite") == {"received": 372, "published": 360}
     lost = re.findall(
         r"^anonymizer_broker_connections_lost_total\{.*\} (\S+)", metrics, re.MULTILINE
     )

@@ -48,8 +48,8 @@ async def test_2100_exits_are_answered_as_the_seed_asks_and_the_copy_holds_no_ra
     async with serving_records(tmp_path, broker.url, fleet=STREAM) as gateway:
         replay = ("tolls", "--csv", exits, "--broker", broker.url, "--rate", "5000", "--quiet")
         await printed(SIMULATOR, *replay)
-        # A later day closes theirs, however slowly they came; its window stays open.
-        later = Exit("the-last", sent[0]["section_id"], datetime(2023, 1, 4), 100)  # noqa: DTZ001
+        # The next day closes theirs, however slowly they came; its window stays open.
+        later = Exit("the-last", sent[0]["section_id"], datetime(2023, 1, 3, 12), 100)  # noqa: DTZ001
         await publish(broker.url, [later.delivery()])
         await gateway.program.logged("window closed")
 

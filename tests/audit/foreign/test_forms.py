@@ -415,3 +415,14 @@ def test_a_file_that_would_fill_the_memory_is_refused_before_it_is_read(
         file.truncate(MOST_BYTES + 1)
     with pytest.raises(InputError, match="is larger than 256 MiB"):
         read_files([path])
+
+
+@pytest.mark.parametrize("stated", [{}, {"id": "device"}])
+def test_no_row_of_a_file_without_a_header_is_quoted(
+    tmp_path: Path, stated: dict[str, str]
+) -> None:
+    (tmp_path / "r.csv").write_text("anna,2026-01-31 12:00:00,harbour\n" * 3)
+    with pytest.raises(InputError, match="whose first row is no header") as refused:
+        read_foreign([tmp_path / "r.csv"], stated=stated, network=None)
+    said = str(refused.value).replace(str(tmp_path), "")
+    assert not any(part in said for part in ("anna", "2026", "harbour"))

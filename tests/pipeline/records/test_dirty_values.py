@@ -86,9 +86,9 @@ def test_a_declared_value_is_known_in_every_writing(
     assert len(codes) == 1
 
 
-@pytest.mark.parametrize("other", ["A", "b", "\u00e4"])
+@pytest.mark.parametrize("other", ["A", "b", "\u00e4", "10 MW", "102"])
 def test_a_text_that_no_declared_value_means_has_no_code(other: str) -> None:
-    attributes: list[dict[str, Any]] = [{"name": "x", "values": ["aa", "c"]}]
+    attributes: list[dict[str, Any]] = [{"name": "x", "values": ["aa", "c", "10 mW", "10\u00b2"]}]
     [reader] = stream(
         sources=[{"name": "all", "tells": ["x"]}], attributes=attributes, promise={"k": 4, "d": 2}
     ).readers

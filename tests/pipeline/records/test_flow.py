@@ -241,7 +241,7 @@ def test_records_and_windows_are_bounded_and_refused_parts_are_counted() -> None
             "suppressed/superseded": 1,
         }
     with rig_for(lateness_s=480) as rig:
-        newest = [one("v0", ts=1000 + 60 * i) for i in range(10)]
+        newest = [one(f"v{i % 4}", ts=1000 + 60 * i) for i in range(10)]
         rig.take(*newest, one("v0", ts=700), one("v0", ts=1600))
         assert rig.accounts() == {"received": 12, "suppressed/too_many_windows": 1}
         assert rig.flow.n_due == 1
@@ -539,7 +539,7 @@ def test_every_part_is_accounted_for_once_whatever_crashes(steps: list[str], see
         accounts = rig.accounts()
         assert rig.state.n_held == 0
     assert accounts.pop("received", 0) == sum(accounts.values()) == sent + n_repeats
-    suppressed = {"suppressed/no_class", "suppressed/cumulative"}
+    suppressed = {"suppressed/no_class", "suppressed/cumulative", "suppressed/silent_source"}
     assert set(accounts) <= {"published", "late", "duplicate"} | suppressed
     for messages in assert_each_window_has_one_partition(published).values():
         assert all(m["k"] >= 4 for m in messages)
@@ -592,6 +592,8 @@ def test_what_a_silent_source_still_tells_of_fewer_than_k_vehicles_is_withheld(
         assert rig.state.stats.last["silent_sources"] == 1
         classes = [json.loads(payload) for payload in rig.publish()]
         assert sum(each["count"] for each in classes) == 40
+        counted = {"received": 83, "published": 80, "suppressed/silent_source": 3}
+        assert rig.accounts() == counted
         told = [{**each["qis"], **each["sensitive"]}[column] for each in classes]
         assert all(each == {"values": ["?"]} or set(each) == {None} for each in told)
 
@@ -671,3 +673,21 @@ def test_what_is_refused_is_refused_to_every_stream_that_reads_it(tmp_path: Path
     assert sum(lost) + made.flow.unmatched.n_settled + 2 >= len(topics)
     assert lost[1] == 1
     made.store.close()
+
+
+@pytest.mark.parametrize("method", ["hilbert", "auto", "best"])
+@pytest.mark.parametrize("bound", ["max_share", "max_source_share"])
+def test_of_a_value_that_is_too_frequent_a_part_goes_and_nobody_else(
+    method: str, bound: str
+) -> None:
+    source = {"name": "all", "tells": ["type", "region"]}
+    both = [{**each, "lasting": False} for each in FLEET["attributes"][:2]]
+    changes = {"sources": [source], "attributes": both, "method": method, "budget_s": 0.1}
+    rows = [("car", "north")] * 40 + [(TYPES[1 + i % 3], "south") for i in range(12)]
+    parts = [one(f"v{i}", 1.0, "all", type=t, region=r) for i, (t, r) in enumerate(rows)]
+    with rig_for(**changes, promise={"k": 4, "d": 2, bound: 0.5}) as rig:
+        rig.take(*parts)
+        rig.close(silent=True)
+        rig.publish()
+        accounts = rig.accounts()
+    assert accounts == {"received": 52, "published": 24, "suppressed/too_frequent": 28}

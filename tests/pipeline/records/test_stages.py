@@ -309,11 +309,11 @@ def streams(n: int, *, method: str = "hilbert") -> list[Stream]:
 
 
 def of_streams(n: int, *, window: int = 0) -> list[Delivery]:
-    """Records of four vehicles in a window of each, and of one in the next but one."""
+    """Records of four vehicles in a window of each, and of one in the next, which closes it."""
     start = window * LENGTH_S
     return [
         Delivery(f"of/{i}/{v}", json.dumps({"ts": ts, "age": 20 + v}).encode(), 0)
-        for ts, vehicles in ((start + 1, [0, 1, 2, 3]), (start + 2 * LENGTH_S + 1, [9]))
+        for ts, vehicles in ((start + 1, [0, 1, 2, 3]), (start + LENGTH_S + 5, [9]))
         for i in range(n)
         for v in vehicles
     ]

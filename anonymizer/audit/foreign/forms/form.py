@@ -14,13 +14,11 @@ from anonymizer.domain.fixes import on_earth
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
-from anonymizer.files.trace_columns import checked_columns, likely_columns
+from anonymizer.files.trace_columns import checked_columns, likely_columns, names_told
 from anonymizer.files.traces import trace_of
 
 OWN_COLUMNS = "_file", "_track"
 """Which file and track a row was in."""
-MOST_NAMED = 12
-"""Columns that a message names."""
 _MOST_CHOICES = 8
 _CLOCK = r"^\d{1,2}:\d\d(:\d\d(\.\d+)?)?$"
 _WHEN = re.compile(r"time|date", re.IGNORECASE)
@@ -74,8 +72,8 @@ class ReleaseForm:
 def check_stated(path: Path, frame: pl.DataFrame, stated: Mapping[str, str]) -> None:
     """Raise an InputError if a table lacks a column that is stated."""
     if lacks := [name for key, name in stated.items() if key != "zone" and name not in frame]:
-        has = ", ".join(frame.columns[:MOST_NAMED])
-        raise InputError(f"{path}: --columns: no column {lacks[0]}; there are {has}")
+        there = names_told(frame.columns)
+        raise InputError(f"{path}: --columns: no column {lacks[0]}; there are {there}")
 
 
 def columns_stated(frame: pl.DataFrame, stated: Mapping[str, str]) -> dict[str, str]:
