@@ -5,6 +5,10 @@ one is heard for the first time. Trips that end and begin leave such pairs by ch
 with the end *after* the beginning. So each new device is compared with the nearest end before it
 and the nearest end after it. How much more often the nearer one is before, as a share of all new
 devices, estimates how many continue another one; it is about 0 wherever people come and go.
+
+An id of one message ends where it begins, so ends after it are as near as those before. It is
+compared with the end that was nearest to its place some time earlier: a vehicle that moves on was
+not there yet. Those that stand still, with a new id in each message, are not noticed.
 """
 
 from typing import NamedTuple
@@ -27,14 +31,17 @@ MOST = 500
 SHARE = 0.5
 """Ids change if more than this share of the new devices continue others."""
 _LOOK_EVERY_S = 10.0
+_MOST_A_LOOK = 100
+"""New devices that are judged in one look, evenly drawn: each costs a comparison with all ends."""
 
 
 class _Events(NamedTuple):
-    """Reports with which devices begin or end: unix seconds and degrees, shape (n,)."""
+    """Reports with which devices begin or end: unix seconds, degrees and whose, shape (n,)."""
 
     ts: FloatArray
     lat: FloatArray
     lon: FloatArray
+    life: FloatArray
 
     def joined(self, other: "_Events") -> "_Events":
         return _Events._make(map(np.concatenate, zip(self, other, strict=True)))
@@ -47,7 +54,7 @@ class _Events(NamedTuple):
         return f"_Events({len(self.ts)})"
 
 
-_NONE = _Events(np.zeros(0), np.zeros(0), np.zeros(0))
+_NONE = _Events(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 class Succession:
@@ -55,13 +62,15 @@ class Succession:
 
     Notes
     -----
-    O(reports) a tick; every ten seconds O(new devices * ends within 90 s).
+    O(reports) a tick; every ten seconds O(ends within minutes), a hundred times at most.
     """
 
     def __init__(self) -> None:
         self._ts = np.full(0, -np.inf)
         self._lat = np.zeros(0)
         self._lon = np.zeros(0)
+        self._life = np.zeros(0)
+        self._n_lives = 0
         self._began, self._ended = _NONE, _NONE
         self._verdicts = np.zeros(0, np.int64)
         self._within_s = WITHIN_S
@@ -100,9 +109,12 @@ class Succession:
         unknown = np.flatnonzero(self._ts[slot] == -np.inf)
         # Those that are there at the start have not begun.
         self._began_at = min(self._began_at, now)
-        if len(unknown) and now > self._began_at + known_after_s:
+        if len(unknown):
             new = unknown[np.unique(slot[unknown], return_index=True)[1]]
-            self._began = self._began.joined(_Events(ts[new], lat[new], lon[new]))
+            life = self._life[slot[new]] = self._n_lives + np.arange(len(new), dtype=float)
+            self._n_lives += len(new)
+            if now > self._began_at + known_after_s:
+                self._began = self._began.joined(_Events(ts[new], lat[new], lon[new], life))
         newer = ts >= self._ts[slot]
         if not newer.all():
             slot, ts, lat, lon = slot[newer], ts[newer], lat[newer], lon[newer]
@@ -119,38 +131,44 @@ class Succession:
         slot = slot[slot < len(self._ts)]
         over = slot[(self._ts[slot] > -np.inf) & (self._ts[slot] < silent_since)]
         if len(over):
-            ended = _Events(self._ts[over], self._lat[over], self._lon[over])
+            ended = _Events(self._ts[over], self._lat[over], self._lon[over], self._life[over])
             self._ended = self._ended.joined(ended)
         self._ts[slot] = -np.inf
 
     def _judge(self, known_s: float) -> None:
         """Judge the devices that began until then: all ends around their beginning are known."""
-        due = self._began.ts <= known_s
+        due = np.flatnonzero(self._began.ts <= known_s)
+        due = due[:: len(due) // _MOST_A_LOOK + 1]
         verdicts = [
             self._verdict(*each)
-            for each in zip(*(column[due][-MOST:].tolist() for column in self._began), strict=True)
+            for each in zip(*(column[due].tolist() for column in self._began), strict=True)
         ]
         self._verdicts = np.append(self._verdicts, np.array(verdicts, np.int64))[-MOST:]
         self._began = self._began.after(known_s)
-        self._ended = self._ended.after(known_s - WITHIN_S)
+        self._ended = self._ended.after(known_s - 2 * WITHIN_S)
 
-    def _verdict(self, ts: float, lat: float, lon: float) -> int:
-        """Return 1 if the nearest end is before the beginning of a device, -1 after, 0: none."""
-        near = np.abs(self._ended.ts - ts) < self._within_s
-        gap_s = self._ended.ts[near] - ts
+    def _verdict(self, ts: float, lat: float, lon: float, life: float) -> int:
+        """Return 1 if a device seems to continue another, -1 if rather not, 0: nothing is near."""
+        if ((self._ended.life == life) & (self._ended.ts == ts)).any():  # one report, or at once
+            before, earlier = (
+                self._cost(at, lat, lon, life)[1] for at in (ts, ts - self._within_s)
+            )
+            return int(before < earlier) - int(earlier < before)
+        after, before = self._cost(ts, lat, lon, life)
+        return int(before < after) - int(after < before)
+
+    def _cost(self, ts: float, lat: float, lon: float, life: float) -> tuple[float, float]:
+        """Return how far the nearest end of another is, from a time on and before it; inf: none."""
+        ended = self._ended
+        near = (np.abs(ended.ts - ts) < self._within_s) & (ended.life != life)
+        gap_s = ended.ts[near] - ts
         metres = haversine_m(
-            np.full(len(gap_s), lat),
-            np.full(len(gap_s), lon),
-            self._ended.lat[near],
-            self._ended.lon[near],
+            np.full(len(gap_s), lat), np.full(len(gap_s), lon), ended.lat[near], ended.lon[near]
         )
         reached = metres <= _REACH_M + _REACH_MPS * np.abs(gap_s)
-        if not reached.any():
-            return 0
         cost = np.where(reached, metres + _COST_MPS * np.abs(gap_s), np.inf)
-        gap_of_nearest: float = gap_s[cost.argmin()]
-        # The end of a device that reported once is at its own beginning.
-        return -1 if gap_of_nearest >= 0 else 1
+        after = gap_s >= 0
+        return cost[after].min(initial=np.inf), cost[~after].min(initial=np.inf)
 
     def _make_room(self, n_slots: int) -> None:
         more = n_slots - len(self._ts)
@@ -159,3 +177,4 @@ class Succession:
             self._ts = np.concatenate([self._ts, np.full(more, -np.inf)])
             self._lat = np.concatenate([self._lat, np.zeros(more)])
             self._lon = np.concatenate([self._lon, np.zeros(more)])
+            self._life = np.concatenate([self._life, np.zeros(more)])
