@@ -129,10 +129,6 @@ def test_a_fleet_that_stays_says_nothing() -> None:
     assert (found.share, found.ids_change) == (0.0, False)
 
 
-def test_the_events_show_no_places() -> None:
-    assert "6" not in repr(watched(rotating(300), n=3, seconds=5)._began)
-
-
 def test_it_is_said_once_until_ids_stay_again() -> None:
     changing, staying = watched(rotating(60), interval_s=1, seconds=900), Succession()
     said = ChangingIds()

@@ -3,12 +3,10 @@
 import json
 from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 
-from anonymizer.codecs.times import second_reading
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery
@@ -132,8 +130,3 @@ def test_clocks_without_a_zone_are_believed_all_through_the_night_in_which_they_
         part = found.of[Treatment.MOBILE]
         decoder.date(part, now=measured_s + 30.0 - wall_ahead_s, wall_ahead_s=wall_ahead_s)
         assert part.ts.tolist() == [measured_s - wall_ahead_s]
-
-
-def test_a_time_with_its_offset_that_is_late_stays_late_at_any_other_hour() -> None:
-    later = ZoneInfo("Europe/Helsinki")
-    assert second_reading(NOW, later) == NOW
