@@ -16,7 +16,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 
 _LOOK_S = 0.5
 """How long the process beside a command stays when that has ended by itself."""
@@ -47,6 +49,20 @@ def ending(code: int) -> str:
         "SIGABRT": ": a crash in compiled code, or memory ran out",
     }
     return f"{name}{why.get(name, '')}"
+
+
+@contextmanager
+def starting_deaf() -> Iterator[None]:
+    """Let processes that `multiprocessing` starts in the block never hear of Ctrl-C.
+
+    It reaches all processes of a terminal, also while they import. Whoever started them ends them.
+    """
+    resource_tracker.ensure_running()  # where its process starts, Ctrl-C is heard again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def end_with_parent() -> None:

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from anonymizer.child_processes import end_with_parent
+from anonymizer.child_processes import end_with_parent, starting_deaf
 from anonymizer.kernel_cache import compile_in, current_background
 from anonymizer.kernel_stamps import Kernel
 
@@ -169,7 +169,8 @@ class Background:
         with self._lock:
             if self._stopped:
                 raise EOFError
-            process.start()
+            with starting_deaf():
+                process.start()
             self._processes.add(process)
         there.close()
         return process, here
@@ -240,7 +241,7 @@ def _do_jobs(jobs: Connection) -> None:
     """Do jobs, and say of each when it is done, until nobody sends any."""
     end_with_parent()
     os.nice(_NICE)
-    with suppress(EOFError, KeyboardInterrupt):  # Ctrl-C reaches all processes of a terminal
+    with suppress(EOFError):
         while True:
             job, args = jobs.recv()
             with suppress(Exception):  # who calls the kernel compiles it then, and sees why

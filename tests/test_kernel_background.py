@@ -2,11 +2,14 @@
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +217,23 @@ def test_a_process_that_is_killed_costs_its_own_work_and_no_other() -> None:
         background.wait()
         assert background.n_waiting == 0
     assert current_background() is None
+
+
+def test_ctrl_c_in_its_terminal_leaves_a_process_alone_from_its_start_on() -> None:
+    told = threading.Event()
+
+    def interrupt() -> None:
+        while not told.wait(0.01):
+            for process in active_children():
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid or 0, signal.SIGINT)
+
+    with compiling_in_background() as background:
+        threading.Thread(target=interrupt).start()
+        try:
+            assert background.submit(_does).result(timeout=60) is None
+        finally:
+            told.set()
 
 
 def test_a_job_that_cannot_be_sent_keeps_nobody_waiting() -> None:

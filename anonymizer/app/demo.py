@@ -6,12 +6,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from anonymizer.app.compilation import Progress, call_kernels
 from anonymizer.app.demo_methods import StreamSnapshot, toll_rows
+from anonymizer.app.gateway.daemon_thread import in_daemon_thread
 from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.live_map.rates import FlowSnapshot, take_snapshot
@@ -28,6 +30,8 @@ from anonymizer.settings.all_methods import all_methods
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import running_broker
 
+T = TypeVar("T")
+
 _LOOK_EVERY_S = 0.5
 _CONNECT_S = 15.0
 _N_SENSORS = 20
@@ -35,7 +39,6 @@ K_FLOOR = 5
 """As `anonymizer init` writes it; ADKA itself is shown as published."""
 _OTHER_MODES = ("snapshot", "adka")
 """Region modes shown in addition to `session`, the default."""
-"""Topic of one simulated device, as an example of what devices report."""
 _WINDOWS = {"window_s": 10.0, "lateness_s": 1.0}
 """Short windows of records, because a person is waiting."""
 
@@ -167,6 +170,8 @@ async def run_demo(
         If the plan cannot be carried out.
     TransportError
         If a part does not come up, or ends by itself.
+    asyncio.CancelledError
+        If it is stopped before the gateway is made.
     """
     network = load_network(plan.network)
     async with AsyncExitStack() as stack:
@@ -180,7 +185,10 @@ async def run_demo(
         folder = stack.enter_context(TemporaryDirectory(prefix="anonymizer-demo-"))
         store = Path(folder) / "records.sqlite"
         settings = Settings.model_validate(_tables(plan, broker) | {"store": {"path": store}})
-        gateway = await asyncio.to_thread(_ready, settings, network, declared_streams(settings))
+        streams = declared_streams(settings)
+        gateway = await _unless(stop, partial(_ready, settings, network, streams))
+        if gateway is None:
+            raise asyncio.CancelledError
         analyst = await stack.enter_async_context(
             _subscriber(broker, "analyst", settings.output.topic)
         )
@@ -236,17 +244,29 @@ async def _beside(
     As plain Python, one gateway keeps a core busy enough.
     """
     modes = [gateway.screen.mode, *(settings.region.mode for settings in others)]
-    await asyncio.to_thread(call_kernels, modes)
+    await _unless(drain, partial(call_kernels, modes))
     while background.n_kernels_waiting and not drain.is_set():
         with suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_EVERY_S):
                 await drain.wait()
     async with asyncio.TaskGroup() as group:
         for settings in others:
-            if not drain.is_set():
-                other = await asyncio.to_thread(_ready, settings, network)
+            other = await _unless(drain, partial(_ready, settings, network))
+            if other is not None:
                 gateway.show_beside(other)
                 group.create_task(other.run(drain), name="gateway")
+
+
+async def _unless(stop: asyncio.Event, work: Callable[[], T]) -> T | None:
+    """Return the result of work that a thread does, or None as soon as it is to stop."""
+    doing = asyncio.ensure_future(in_daemon_thread(work))
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait([doing, stopped], return_when=asyncio.FIRST_COMPLETED)
+        return None if stopped.done() else doing.result()
+    finally:
+        doing.cancel()
+        stopped.cancel()
 
 
 async def _up(gateway: Gateway) -> str:

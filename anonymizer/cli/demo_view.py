@@ -52,9 +52,15 @@ def present(plan: DemoPlan, *, headless: bool) -> None:
     ------
     AnonymizerError
         As for `run_demo`.
+    KeyboardInterrupt
+        If it is stopped before the gateway is made.
     """
     console = Console()
-    last, scene = asyncio.run(_shown(plan, console, in_place=console.is_terminal and not headless))
+    try:
+        in_place = console.is_terminal and not headless
+        last, scene = asyncio.run(_shown(plan, console, in_place=in_place))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
     console.print(_summary(last), methods(last, scene) if scene else "")
 
 

@@ -93,7 +93,7 @@ def instant(text: str, zone: tzinfo | None = None) -> StatedInstant | None:
     """Return the time that a text states, None if it is not one. About 0.5 µs.
 
     `zone` is that of texts without an offset. Digits below the microsecond are cut off. In the hour
-    that clocks repeat in autumn, a local time is its first occurrence.
+    that clocks repeat in autumn, a local time is its first occurrence, see `second_reading`.
     """
     more_s = 0.0
     if text.isdigit():
@@ -123,6 +123,11 @@ def unix_s(text: str, zone: tzinfo = UTC) -> float | None:
     """Return the unix seconds of a text, see `instant`."""
     found = instant(text, zone)
     return None if found is None else found.unix_s
+
+
+def second_reading(unix_s: float, zone: tzinfo) -> float:
+    """Return when clocks read again what they read at a time; if they do not, that time itself."""
+    return datetime.fromtimestamp(unix_s, zone).replace(fold=1).timestamp()
 
 
 def _iso_of(text: str) -> tuple[str, float]:

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from anonymizer.app.demo import (
     Scene,
     _tables,
     _tables_of_other,
+    _unless,
     run_demo,
 )
 from anonymizer.app.live_map.rates import FlowSnapshot
@@ -157,6 +159,18 @@ async def test_ctrl_c_ends_it_with_a_summary_and_no_process_stays(
     )
     assert [line for line in err.splitlines() if not any(each in line for each in usual)] == []
     assert out.decode().split("unaccounted for")[1].split()[0] == "0"
+
+
+async def test_it_ends_while_the_gateway_is_made_and_waits_for_no_kernel() -> None:
+    stop, kernel = asyncio.Event(), threading.Event()
+    asyncio.get_running_loop().call_soon(stop.set)
+    try:
+        async with asyncio.timeout(START_S):
+            assert await _unless(stop, kernel.wait) is None
+        with pytest.raises(asyncio.CancelledError):
+            await run_demo(SMALL, stop, begin=lambda _: None, show=lambda _: None)
+    finally:
+        kernel.set()
 
 
 @pytest.mark.soak  # the same in one process: tests/app/gateway/test_all_methods.py

@@ -5,9 +5,11 @@ one is heard for the first time. Trips that end and begin leave such pairs by ch
 with the end *after* the beginning. So each new device is compared with the nearest end before it
 and the nearest end after it. How much more often the nearer one is before, as a share of all new
 devices, estimates how many continue another one; it is about 0 wherever people come and go.
-"""
 
-from typing import NamedTuple
+An id of one message ends where it begins, so ends after it are as near as those before. It is
+compared with the end that was nearest to its place some time earlier: a vehicle that moves on was
+not there yet. Those that stand still, with a new id in each message, are not noticed.
+"""
 
 import numpy as np
 
@@ -27,27 +29,8 @@ MOST = 500
 SHARE = 0.5
 """Ids change if more than this share of the new devices continue others."""
 _LOOK_EVERY_S = 10.0
-
-
-class _Events(NamedTuple):
-    """Reports with which devices begin or end: unix seconds and degrees, shape (n,)."""
-
-    ts: FloatArray
-    lat: FloatArray
-    lon: FloatArray
-
-    def joined(self, other: "_Events") -> "_Events":
-        return _Events._make(map(np.concatenate, zip(self, other, strict=True)))
-
-    def after(self, ts: float) -> "_Events":
-        kept = self.ts > ts
-        return _Events._make(column[kept] for column in self)
-
-    def __repr__(self) -> str:
-        return f"_Events({len(self.ts)})"
-
-
-_NONE = _Events(np.zeros(0), np.zeros(0), np.zeros(0))
+_MOST_A_LOOK = 100
+"""New devices that are judged in one look, evenly drawn: each costs a comparison with all ends."""
 
 
 class Succession:
@@ -55,14 +38,15 @@ class Succession:
 
     Notes
     -----
-    O(reports) a tick; every ten seconds O(new devices * ends within 90 s).
+    O(reports) a tick; every ten seconds O(ends within minutes), a hundred times at most.
     """
 
     def __init__(self) -> None:
-        self._ts = np.full(0, -np.inf)
-        self._lat = np.zeros(0)
-        self._lon = np.zeros(0)
-        self._began, self._ended = _NONE, _NONE
+        # Unix seconds, degrees and number of a life: the last report of each slot, and the reports
+        # with which devices began and ended.
+        self._last = np.full((4, 0), -np.inf)
+        self._began = self._ended = np.zeros((4, 0))
+        self._n_lives = 0
         self._verdicts = np.zeros(0, np.int64)
         self._within_s = WITHIN_S
         self._looked_at = -np.inf
@@ -97,16 +81,19 @@ class Succession:
         """
         self._within_s = min(WITHIN_S, ttl_s)
         self._make_room(int(slot.max(initial=-1)) + 1)
-        unknown = np.flatnonzero(self._ts[slot] == -np.inf)
+        unknown = np.flatnonzero(self._last[0, slot] == -np.inf)
         # Those that are there at the start have not begun.
         self._began_at = min(self._began_at, now)
-        if len(unknown) and now > self._began_at + known_after_s:
+        if len(unknown):
             new = unknown[np.unique(slot[unknown], return_index=True)[1]]
-            self._began = self._began.joined(_Events(ts[new], lat[new], lon[new]))
-        newer = ts >= self._ts[slot]
+            life = self._last[3, slot[new]] = self._n_lives + np.arange(len(new), dtype=float)
+            self._n_lives += len(new)
+            if now > self._began_at + known_after_s:
+                self._began = np.hstack([self._began, [ts[new], lat[new], lon[new], life]])
+        newer = ts >= self._last[0, slot]
         if not newer.all():
             slot, ts, lat, lon = slot[newer], ts[newer], lat[newer], lon[newer]
-        self._ts[slot], self._lat[slot], self._lon[slot] = ts, lat, lon
+        self._last[:3, slot] = ts, lat, lon
         if not 0 <= now - self._looked_at < _LOOK_EVERY_S:
             self._looked_at = now
             self._judge(now - known_after_s - WITHIN_S)
@@ -116,46 +103,47 @@ class Succession:
 
         The others go on: when they are heard again, they continue nobody but themselves.
         """
-        slot = slot[slot < len(self._ts)]
-        over = slot[(self._ts[slot] > -np.inf) & (self._ts[slot] < silent_since)]
+        slot = slot[slot < self._last.shape[1]]
+        last_s = self._last[0, slot]
+        over = slot[(last_s > -np.inf) & (last_s < silent_since)]
         if len(over):
-            ended = _Events(self._ts[over], self._lat[over], self._lon[over])
-            self._ended = self._ended.joined(ended)
-        self._ts[slot] = -np.inf
+            self._ended = np.hstack([self._ended, self._last[:, over]])
+        self._last[0, slot] = -np.inf
 
     def _judge(self, known_s: float) -> None:
         """Judge the devices that began until then: all ends around their beginning are known."""
-        due = self._began.ts <= known_s
-        verdicts = [
-            self._verdict(*each)
-            for each in zip(*(column[due][-MOST:].tolist() for column in self._began), strict=True)
-        ]
+        due = np.flatnonzero(self._began[0] <= known_s)
+        due = due[:: len(due) // _MOST_A_LOOK + 1]
+        verdicts = [self._verdict(*each) for each in self._began[:, due].T.tolist()]
         self._verdicts = np.append(self._verdicts, np.array(verdicts, np.int64))[-MOST:]
-        self._began = self._began.after(known_s)
-        self._ended = self._ended.after(known_s - WITHIN_S)
+        self._began = self._began[:, self._began[0] > known_s]
+        self._ended = self._ended[:, self._ended[0] > known_s - 2 * WITHIN_S]
 
-    def _verdict(self, ts: float, lat: float, lon: float) -> int:
-        """Return 1 if the nearest end is before the beginning of a device, -1 after, 0: none."""
-        near = np.abs(self._ended.ts - ts) < self._within_s
-        gap_s = self._ended.ts[near] - ts
-        metres = haversine_m(
-            np.full(len(gap_s), lat),
-            np.full(len(gap_s), lon),
-            self._ended.lat[near],
-            self._ended.lon[near],
-        )
+    def _verdict(self, ts: float, lat: float, lon: float, life: float) -> int:
+        """Return 1 if a device seems to continue another, -1 if rather not, 0: nothing is near."""
+        ended_s, _, _, ended_life = self._ended
+        if ((ended_life == life) & (ended_s == ts)).any():  # it has reported once, or at once
+            before, earlier = (
+                self._cost(at, lat, lon, life)[1] for at in (ts, ts - self._within_s)
+            )
+            return int(before < earlier) - int(earlier < before)
+        after, before = self._cost(ts, lat, lon, life)
+        return int(before < after) - int(after < before)
+
+    def _cost(self, ts: float, lat: float, lon: float, life: float) -> tuple[float, float]:
+        """Return how far the nearest end of another is, from a time on and before it; inf: none."""
+        ended_s, _, _, ended_life = self._ended
+        near = (np.abs(ended_s - ts) < self._within_s) & (ended_life != life)
+        ended_s, ended_lat, ended_lon, _ = self._ended[:, near]
+        gap_s, here = ended_s - ts, np.ones(len(ended_s))
+        metres = haversine_m(lat * here, lon * here, ended_lat, ended_lon)
         reached = metres <= _REACH_M + _REACH_MPS * np.abs(gap_s)
-        if not reached.any():
-            return 0
         cost = np.where(reached, metres + _COST_MPS * np.abs(gap_s), np.inf)
-        gap_of_nearest: float = gap_s[cost.argmin()]
-        # The end of a device that reported once is at its own beginning.
-        return -1 if gap_of_nearest >= 0 else 1
+        after = gap_s >= 0
+        return cost[after].min(initial=np.inf), cost[~after].min(initial=np.inf)
 
     def _make_room(self, n_slots: int) -> None:
-        more = n_slots - len(self._ts)
+        more = n_slots - self._last.shape[1]
         if more > 0:
-            more = max(more, len(self._ts))
-            self._ts = np.concatenate([self._ts, np.full(more, -np.inf)])
-            self._lat = np.concatenate([self._lat, np.zeros(more)])
-            self._lon = np.concatenate([self._lon, np.zeros(more)])
+            more = max(more, self._last.shape[1])
+            self._last = np.hstack([self._last, np.full((4, more), -np.inf)])

@@ -13,6 +13,7 @@ async def in_daemon_thread(work: Callable[[], T]) -> T:
     """Return the result of work that is done in a thread, which does not outlive the process.
 
     Ctrl-C therefore ends a start at once; the executor of the loop would wait for the thread.
+    Nobody hears of what fails after the wait has been cancelled.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from math import inf
 from multiprocessing import get_context
 from pathlib import Path
-from signal import SIG_IGN, SIGINT, signal
 
 from anonymizer.app.tuning.bench import Bench
 from anonymizer.app.tuning.forming import has_search, prepare
@@ -19,7 +18,7 @@ from anonymizer.app.tuning.time_shares import TUNE_TIME_BUDGET_S, RowTime, TimeS
 from anonymizer.app.tuning.trial import Row, Trial, no_time, scored, try_row, without
 from anonymizer.app.tuning.tune_files import JOURNAL, folder, write_results
 from anonymizer.app.tuning.tune_report import Sort, TuneReport, report_of
-from anonymizer.child_processes import end_with_parent
+from anonymizer.child_processes import end_with_parent, starting_deaf
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.settings import StreamSettings
 
@@ -141,7 +140,9 @@ def _tried_by_processes(
         jobs, mp_context=get_context("spawn"), initializer=_hold, initargs=(bench, models)
     )
     try:
-        wait([pool.submit(_ready) for _ in range(jobs)])  # its time is no configuration's
+        with starting_deaf():
+            started = [pool.submit(_ready) for _ in range(jobs)]
+        wait(started)  # its time is no configuration's
         running: dict[Future[tuple[list[Trial], float]], int] = {}
         rest_s, waiting = 0.0, iter(enumerate(rows))
         while True:
@@ -170,7 +171,6 @@ _held: list[Bench] = []
 
 
 def _hold(bench: Bench, models: Sequence[str]) -> None:
-    signal(SIGINT, SIG_IGN)  # the parent process handles Ctrl-C
     end_with_parent()
     _held[:] = [bench]
     prepare(bench, models)

@@ -54,7 +54,7 @@ from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.decode.decoded import Decoded
-from anonymizer.pipeline.positions.decode.decoding import Decoder, on_clock
+from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment, shared_topics
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
 from anonymizer.pipeline.positions.tick.factory import (
@@ -243,7 +243,7 @@ class SourceStage:
         self._decoder.forget(at_s=self._queue.now, kept_s=self._settings.presence.ttl_s)
         decoded = self._decoder.decode(self._queue.take(tick)).of
         for part in decoded:
-            part.ts = on_clock(part.ts, now=now)
+            self._decoder.date(part, now=now)
         yield from self._public_messages(decoded[Treatment.PUBLIC], since=since, now=now)
         yield from self._fixed_messages(decoded[Treatment.CLOAKED], since=since, now=now)
         if self._statements is not None:

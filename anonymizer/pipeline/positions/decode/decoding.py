@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from msgspec import structs
 
+from anonymizer.codecs.times import second_reading
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.device_ids import plain_id
 from anonymizer.domain.fixes import Fix
@@ -37,6 +38,9 @@ from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 if TYPE_CHECKING:
     from anonymizer.settings import LimitSettings
+
+_LEAST_REPEAT_S, _MOST_AGE_S = 1800.0, 10_800.0
+"""The least that clocks repeat, of Lord Howe Island; older times are late whichever they are."""
 
 
 class _Rows(NamedTuple):
@@ -240,6 +244,21 @@ class Decoder:
                 of[-1].heading = headings(*of_rows, n=n, index_of=index_of)
                 of[-1].accuracy_m = accuracies(*of_rows, n=n, index_of=index_of)
         return DecodedTick(of, receipts)
+
+    def date(self, decoded: Decoded, *, now: float, wall_ahead_s: float = 0.0) -> None:
+        """Date decoded positions by the gateway's clock, see `on_clock`.
+
+        A local time of the hour that clocks repeat in autumn is the occurrence nearer to `now`.
+        """
+        ts, input_ = decoded.ts, decoded.input
+        if input_ is not None and any(self._router.zones):
+            age_s, ts = now + wall_ahead_s - ts, ts.copy()
+            for row in np.flatnonzero((age_s > _LEAST_REPEAT_S / 2) & (age_s < _MOST_AGE_S)):
+                zone = self._router.zones[input_[row]]
+                again = ts[row] if zone is None else second_reading(float(ts[row]), zone)
+                if abs(now + wall_ahead_s - again) < age_s[row]:
+                    ts[row] = again
+        decoded.ts = on_clock(ts, now=now, wall_ahead_s=wall_ahead_s)
 
     def _decoded(self, rows: _Rows, at_s: FloatArray, names: list[str]) -> Decoded:
         """Return rows as positions, with the readings that are declared."""

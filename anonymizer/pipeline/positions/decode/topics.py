@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from anonymizer.codecs import Codec
 from anonymizer.codecs.layouts import LAYOUTS
+from anonymizer.codecs.times import zone_of
 from anonymizer.domain.device_ids import id_of, plain_id
 from anonymizer.domain.fixes import Fix, Places
 from anonymizer.domain.outcomes import Outcome
@@ -108,6 +109,9 @@ class TopicRouter:
         """The usual message of each input, if there is a compiled reader for it."""
         self.ids_change = [bool(i.ids_live_s) for i in inputs]
         """Whether the ids of each input are declared to change."""
+        zones = [i.payload.time_zone if i.payload else None for i in inputs]
+        self.zones = [None if zone is None else zone_of(zone) for zone in zones]
+        """The zone of each input's texts without an offset, None: none is stated."""
 
     def find(self, topic: str) -> Route | None:
         """Return the route of a topic, or None if no input matches."""

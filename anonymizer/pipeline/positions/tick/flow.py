@@ -25,7 +25,7 @@ from anonymizer.pipeline.positions.counts.contributors import counter_of
 from anonymizer.pipeline.positions.counts.public_ledger import PublicLedger
 from anonymizer.pipeline.positions.decode.decoded import DecodedTick
 from anonymizer.pipeline.positions.decode.decoded import joined as joined_decoded
-from anonymizer.pipeline.positions.decode.decoding import Decoder, on_clock
+from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
@@ -360,7 +360,7 @@ class PositionFlow:
         times = [self._monotonic()]
         decoded = self._decoded(batches)
         for part in decoded.of:
-            part.ts = on_clock(part.ts, now=now, wall_ahead_s=wall_ahead_s)
+            self._decoder.date(part, now=now, wall_ahead_s=wall_ahead_s)
         times.append(self._monotonic())
         # Since the previous tick, but not since the years before the first one, nor for the
         # minutes of a stall.

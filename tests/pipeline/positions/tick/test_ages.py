@@ -1,15 +1,19 @@
 """Positions that say how long ago they were measured are as old as that."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pytest
 
 from anonymizer.errors import SettingsError
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.decode.decoding import on_clock
-from anonymizer.settings import Settings
+from anonymizer.pipeline.positions.decode.decoding import Decoder, on_clock
+from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
+from anonymizer.settings import InputSettings, LimitSettings, Settings
 from tests.pipeline.positions.support import NETWORK, NOW, Rig
 
 LAT, LON = float(NETWORK.lat[6]), float(NETWORK.lon[6])
@@ -97,3 +101,32 @@ def test_an_age_is_neither_written_nor_compared(more: dict[str, Any]) -> None:
     table = DECLARED["inputs"][0] | more
     with pytest.raises((SettingsError, ValueError), match="an age"):
         Settings.model_validate({"network": {"source": "grid:5x5"}, "inputs": [table]})
+
+
+@pytest.mark.parametrize(
+    ("zone", "change"),
+    [
+        ("Europe/Helsinki", datetime(2026, 10, 25, 1, tzinfo=UTC)),
+        ("Europe/Helsinki", datetime(2027, 3, 28, 1, tzinfo=UTC)),
+        ("America/New_York", datetime(2026, 11, 1, 6, tzinfo=UTC)),
+        ("Australia/Lord_Howe", datetime(2027, 4, 3, 15, tzinfo=UTC)),
+        ("+02:00", datetime(2026, 10, 25, 1, tzinfo=UTC)),
+    ],
+)
+@pytest.mark.parametrize("wall_ahead_s", [0.0, 100.0])
+def test_clocks_without_a_zone_are_believed_all_through_the_night_in_which_they_change(
+    zone: str, change: datetime, wall_ahead_s: float
+) -> None:
+    payload = {"lat": "lat", "lon": "lon", "time": "t", "time_unit": "iso8601", "time_zone": zone}
+    declared = InputSettings.model_validate({"codec": "json", "payload": payload})
+    router = TopicRouter([declared])
+    decoder = Decoder(router, LimitSettings(), Ledger(), attribute_of={})
+    local = router.zones[0]
+    for minute in range(-150, 151, 10):
+        measured_s = change.timestamp() + 60 * minute
+        clock = f"{datetime.fromtimestamp(measured_s, local):%Y-%m-%d %H:%M:%S}"
+        body = json.dumps({"lat": LAT, "lon": LON, "t": clock}).encode()
+        found = decoder.decode([Arrivals(0.0, [Delivery("positions/a", body, 0)])])
+        part = found.of[Treatment.MOBILE]
+        decoder.date(part, now=measured_s + 30.0 - wall_ahead_s, wall_ahead_s=wall_ahead_s)
+        assert part.ts.tolist() == [measured_s - wall_ahead_s]

@@ -158,7 +158,7 @@ def test_a_device_that_made_room_comes_back_as_one_that_goes_on() -> None:
         now = NOW + rig.seconds
         rig.publish(*(away(each, now) for each in waiting), now=now)
         rig.second(0, named(f"{i % 2}-", MOST // 2))
-    assert not len(rig.flow.mobile.intake.succession._ended.ts)
+    assert not rig.flow.mobile.intake.succession._ended.size
 
 
 def test_whoever_is_off_the_road_for_long_and_heard_does_not_continue_itself() -> None:
@@ -170,7 +170,7 @@ def test_whoever_is_off_the_road_for_long_and_heard_does_not_continue_itself() -
         rig.publish(
             *(away(d, now) if is_away else delivery(d, v, now) for d, v in devices.items()), now=now
         )
-    assert not len(rig.flow.mobile.intake.succession._ended.ts)
+    assert not rig.flow.mobile.intake.succession._ended.size
 
 
 @pytest.mark.parametrize("most", [MOST // 4, MOST, 4 * MOST])
