@@ -3,7 +3,7 @@
 Nothing is incremented per message. Labels are outcomes, reasons and stages, never devices.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import (
@@ -11,6 +11,7 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
+    Sample,
 )
 from prometheus_client.registry import Collector
 
@@ -275,6 +276,36 @@ class CrashCollector(Collector):
         """Yield their number."""
         text = "Crashes in compiled code, over all restarts of this service."
         yield CounterMetricFamily("anonymizer_crashes", text, value=CRASHES.n)
+
+
+class PublicCollector(Collector):
+    """Those metrics of a collector that anybody may read: a new one is for the operator alone.
+
+    Parameters
+    ----------
+    exact
+        The collector of all.
+    names
+        The names of these metrics, as the families have them.
+    shows
+        Whether a sample of them may be read.
+    """
+
+    def __init__(
+        self,
+        exact: Collector,
+        names: Collection[str],
+        *,
+        shows: Callable[[Sample], bool] = lambda _: True,
+    ) -> None:
+        self._exact, self._names, self._shows = exact, names, shows
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what may be shown now."""
+        for metric in self._exact.collect():
+            if metric.name in self._names:
+                metric.samples = [each for each in metric.samples if self._shows(each)]
+                yield metric
 
 
 def public_registry(*collectors: Collector) -> CollectorRegistry:
