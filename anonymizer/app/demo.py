@@ -35,7 +35,6 @@ K_FLOOR = 5
 """As `anonymizer init` writes it; ADKA itself is shown as published."""
 _OTHER_MODES = ("snapshot", "adka")
 """Region modes shown in addition to `session`, the default."""
-"""Topic of one simulated device, as an example of what devices report."""
 _WINDOWS = {"window_s": 10.0, "lateness_s": 1.0}
 """Short windows of records, because a person is waiting."""
 

@@ -126,6 +126,4 @@ class BridgeCollector(Collector):
             ("stored", "Messages from MQTT that Kafka has.", passed.n_stored),
             ("published", "Messages published to MQTT.", passed.n_published),
         ):
-            counter = CounterMetricFamily(f"anonymizer_bridge_{name}", text)
-            counter.add_metric([], n)
-            yield counter
+            yield CounterMetricFamily(f"anonymizer_bridge_{name}", text, value=n)

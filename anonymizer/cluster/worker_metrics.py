@@ -173,9 +173,7 @@ class WorkerCollector(Collector):
             ),
             ("restoring_seconds", "Time in which inputs were taken again.", seen.restoring_s),
         ):
-            counter = CounterMetricFamily(f"anonymizer_worker_{name}", text)
-            counter.add_metric([], n)
-            yield counter
+            yield CounterMetricFamily(f"anonymizer_worker_{name}", text, value=n)
         deletions = {"done": seen.deletions.n_done, "refused": seen.deletions.n_refused}
         for name, label, text, n_of in (
             (
@@ -233,9 +231,8 @@ class WorkerCollector(Collector):
 
 
 def _of_accounts(accounts: StageAccounts) -> Iterator[Metric]:
-    received = CounterMetricFamily("anonymizer_received", "Positions received.")
-    received.add_metric([], accounts.n_received)
-    yield received
+    received = "Positions received."
+    yield CounterMetricFamily("anonymizer_received", received, value=accounts.n_received)
     settled = CounterMetricFamily(
         "anonymizer_positions",
         "Positions by final outcome and reason.",

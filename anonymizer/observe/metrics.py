@@ -3,6 +3,7 @@
 Nothing is incremented per message. Labels are outcomes, reasons and stages, never devices.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterator
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -92,25 +93,18 @@ class FlowCollector(Collector):
             "Devices that the published messages told of at one moment lately, in steps of k.",
             value=figures.n_published_devices,
         )
+        stats = self._flow.stats
+        late = "Ticks that began more than an interval late; the inbox keeps the newest."
         for name, text, n in (
-            ("ticks", "Ticks of the positions flow.", self._flow.stats.n_ticks),
-            (
-                "ticks_late",
-                "Ticks that began more than an interval late; the inbox keeps the newest.",
-                self._flow.stats.n_late_ticks,
-            ),
+            ("ticks", "Ticks of the positions flow.", stats.n_ticks),
+            ("ticks_late", late, stats.n_late_ticks),
+            ("messages_out", "Cloaked messages published.", stats.n_messages_out),
         ):
-            ticks = CounterMetricFamily(f"anonymizer_{name}", text)
-            ticks.add_metric([], n)
-            yield ticks
-        messages = CounterMetricFamily("anonymizer_messages_out", "Cloaked messages published.")
-        messages.add_metric([], self._flow.stats.n_messages_out)
-        yield messages
+            yield CounterMetricFamily(f"anonymizer_{name}", text, value=n)
 
     def _exact_counts(self, exact: Exact) -> Iterator[Metric]:
-        received = CounterMetricFamily("anonymizer_received", "Positions received.")
-        received.add_metric([], exact.n_received)
-        yield received
+        view, received = exact.view, "Positions received."
+        yield CounterMetricFamily("anonymizer_received", received, value=exact.n_received)
         for name, text, value in (
             ("held", "Positions received and not yet settled.", exact.n_held),
             (
@@ -121,11 +115,11 @@ class FlowCollector(Collector):
             (
                 "devices_present",
                 "Devices that reported within their time to live.",
-                exact.n_devices,
+                view.n_devices,
             ),
-            ("devices_on_graph", "Devices that count towards k.", exact.n_devices_on_graph),
-            ("newcomers", "Devices on the graph that wait for a group.", exact.n_newcomers),
-            ("fixed_devices", "Cloaked fixed devices present.", exact.n_fixed_devices),
+            ("devices_on_graph", "Devices that count towards k.", view.n_devices_on_graph),
+            ("newcomers", "Devices on the graph that wait for a group.", view.n_newcomers),
+            ("fixed_devices", "Cloaked fixed devices present.", view.n_fixed_devices),
             (
                 "zones_left_out",
                 "Devices that are hidden because there is no room for the zones that they state.",
@@ -134,7 +128,7 @@ class FlowCollector(Collector):
             (
                 "statements_unmet",
                 "Devices hidden because their statements are unmet, unusable or change too often.",
-                exact.n_shut_out,
+                view.n_shut_out,
             ),
             ("inbox_messages", "Messages that wait for the next tick.", exact.n_waiting),
             ("queued_ticks", "Outputs that wait to be published.", self._n_queued_ticks()),
@@ -194,18 +188,13 @@ class FlowCollector(Collector):
 
     @staticmethod
     def _exact_audit(exact: Exact) -> Iterator[Metric]:
+        found = exact.view.hidden_to_k
+        least = "Least number of candidates for a followed pseudonym, divided by its k."
+        below = "Followed pseudonyms with fewer than k candidates left."
         for name, text, value in (
-            ("audit_followed", "Pseudonyms that the light audit follows.", exact.n_followed),
-            (
-                "audit_hidden_to_k_least",
-                "Least number of candidates for a followed pseudonym, divided by its k.",
-                exact.hidden_to_k_least,
-            ),
-            (
-                "audit_below_k",
-                "Followed pseudonyms with fewer than k candidates left.",
-                exact.n_below_k,
-            ),
+            ("audit_followed", "Pseudonyms that the light audit follows.", len(found)),
+            ("audit_hidden_to_k_least", least, found.min() if len(found) else math.nan),
+            ("audit_below_k", below, (found < 1).sum()),
         ):
             yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
 
