@@ -69,39 +69,25 @@ def _common(
 _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
     "To begin": {"demo": demo.demo, "experiment": experiments.app},
     "The gateway": {
-        "init": init.init,
-        "connect": connect.connect,
-        "check": serve.check,
-        "serve": serve.serve,
-        "schema": init.schema,
-        "network": network.app,
-        "mcp": serve.mcp,
-        "backup": serve.backup,
+        "init": init.init, "connect": connect.connect, "check": serve.check, "serve": serve.serve,
+        "schema": init.schema, "network": network.app, "mcp": serve.mcp, "backup": serve.backup,
         "clock": serve.clock,
     },
     "Recorded positions": {
-        "cloak": cloak.cloak,
-        "protect": protect.protect,
-        "trips": trips.trips,
+        "cloak": cloak.cloak, "protect": protect.protect, "trips": trips.trips,
         "traffic": traffic.traffic,
     },
     "Tables": {
-        "anonymize": anonymize.anonymize,
-        "hierarchy": hierarchy.hierarchy,
-        "profile": profile.profile,
-        "tune": tune.tune,
+        "anonymize": anonymize.anonymize, "hierarchy": hierarchy.hierarchy,
+        "profile": profile.profile, "tune": tune.tune,
     },
     "Is it safe to publish?": {
-        "audit": audit.app,
-        "attack": attack.attack,
-        "report": report.report,
+        "audit": audit.app, "attack": attack.attack, "report": report.report,
     },
     "Several machines": {
-        "bridge": cluster.bridge,
-        "worker": cluster.worker,
-        "cluster": cluster.app,
+        "bridge": cluster.bridge, "worker": cluster.worker, "cluster": cluster.app,
     },
-}
+}  # fmt: skip
 for _panel, _commands in _PANELS.items():
     for _name, _command in _commands.items():
         if isinstance(_command, typer.Typer):
