@@ -1,13 +1,13 @@
 """Command `anonymizer experiment`: the published experiments, with their tables and plots."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from time import monotonic
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -23,6 +23,10 @@ from experiments.result_tables import (
     print_target,
     print_users,
 )
+
+if TYPE_CHECKING:
+    from anonymizer.domain.network import RoadNetwork
+    from anonymizer.domain.trace import Trace
 
 
 class PlotFormat(StrEnum):
@@ -62,21 +66,37 @@ Columns = Annotated[
     str | None,
     typer.Option(metavar="NAMES", help="Names of the trace's columns; see `anonymizer cloak`."),
 ]
+Out = Annotated[Path, typer.Option(help="Folder for tables and plots; made if missing.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal results.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
+Located = Annotated[str, typer.Option(help="As in `adka`; it needs coordinates.")]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="csv or parquet with device_id, ts, lat, lon.", show_default="simulated devices"
+    ),
+]
+TickS = Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")]
+Repeats = Annotated[
+    int | None,
+    typer.Option(min=1, max=1000, help="Tables or splits.", show_default="3; with --full 10"),
+]
 
 _SAY_EVERY_S = 10.0
 """Seconds between two lines of progress, where there is no bar."""
 _LEAST_ATTACKED = 2
 """Fewest devices whose regions are attacked."""
 _RANGE = "LO:HI[:STEP]"
+_FOUR, _FURTHER = "The four methods, beside their sources", "Attacks, and other ways to publish"
 _USERS_PER_NODE = 6 / 5
 """30 users on the 25 nodes of the published grid."""
 
 app = typer.Typer(help="Repeat the published experiments, with plots.", no_args_is_help=True)
 
 
-@app.command()
+@app.command(rich_help_panel=_FOUR)
 def adka(
-    out: Annotated[Path, typer.Option(help="Folder for the tables and plots; made if missing.")],
+    out: Out,
     network: Annotated[
         str,
         typer.Option(
@@ -98,7 +118,7 @@ def adka(
         AdkaTargets,
         typer.Option(help="What targets are drawn from: nodes, as published, or users."),
     ] = AdkaTargets.NODES,
-    seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal files.")] = 1,
+    seed: Seed = 1,
     config: Annotated[
         Path | None,
         typer.Option("--config", "-c", metavar="FILE", help="Settings file (TOML)."),
@@ -107,7 +127,7 @@ def adka(
         bool, typer.Option(help="Attack regions of every mode. Needs coordinates and two users.")
     ] = True,
     formats: Formats = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all runs as JSON.")] = False,  # noqa: FBT002  typer's
+    as_json: AsJson = False,  # noqa: FBT002  typer's
 ) -> None:
     """Grow ADKA's regions for random targets among random users, and plot them.
 
@@ -118,7 +138,7 @@ def adka(
     adaptive_fixed.png (beside one k for all) and region.png; and attacks.csv and attacks.png, the
     success of the centre and root attacks against region size in every mode, for several simulated
     fleets of at most 500 devices, with intervals over groups. steps.jsonl keeps each fleet: when
-    interrupted, the same command goes on from there.
+    interrupted, the same command goes on from there. A minute of CPU, nearly all of it for attacks.
 
     [bold]Examples[/bold]
 
@@ -169,21 +189,16 @@ def adka(
                 partial_results=partial_results,
             )
         paths = write(points)
-    if as_json:
-        typer.echo(json.dumps({**report, "runs": rows}))
-    else:
-        # Names of nodes are free text, not markup.
-        console = Console(markup=False, highlight=False)
+    with _told({**report, "runs": rows}, paths, as_json=as_json) as console:
         print_users(console, roads.node_id.tolist(), experiment.users.n_at.tolist())
         print_target(console, rows[0])
         print_runs(console, rows)
         print_by_k(console, report)
-        console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
 
 
-@app.command()
+@app.command(rich_help_panel=_FOUR)
 def multisource(
-    out: Annotated[Path, typer.Option(help="Folder for the tables and plots; made if missing.")],
+    out: Out,
     table: Annotated[
         Path | None,
         typer.Option(
@@ -271,13 +286,8 @@ def multisource(
         ),
     ] = None,
     formats: Formats = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Seed; equal seeds give equal files, except for times and searches."
-        ),
-    ] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all runs as JSON.")] = False,  # noqa: FBT002  typer's
+    seed: Seed = 1,
+    as_json: AsJson = False,  # noqa: FBT002  typer's
 ) -> None:
     """Repeat the experiments of the multi-source paper: leaks, utility and time, with rivals.
 
@@ -368,28 +378,126 @@ def multisource(
         )
     paths = write(experiment)
     report, times = summary(experiment), time_rows(experiment)
-    if as_json:
-        typer.echo(json.dumps({**report, "times": times}))
-        return
-    console = Console(markup=False, highlight=False)
-    print_multisource(console, report, times)
-    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+    with _told({**report, "times": times}, paths, as_json=as_json) as console:
+        print_multisource(console, report, times)
 
 
-@app.command()
+@app.command(rich_help_panel=_FOUR)
+def kaca(
+    out: Out,
+    records: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=10,
+            max=100_000,
+            help="Size of a generated table; give the option repeatedly.",
+            show_default="500, 1000, 2000, 4000, 8000",
+        ),
+    ] = None,
+    k: Annotated[
+        str, typer.Option("-k", "--k", metavar=_RANGE, help="k to try; over the records, it is 5.")
+    ] = "2,5,10,20,50",
+    full: Annotated[  # noqa: FBT002  typer's
+        bool, typer.Option("--full", help="Ten tables of each size.")
+    ] = False,
+    repeats: Repeats = None,
+    formats: Formats = None,
+    seed: Seed = 1,
+    as_json: AsJson = False,  # noqa: FBT002  typer's
+) -> None:
+    """Form classes of generated toll exits by K-Means, as published, and by the fast method.
+
+    Over k, with 2,000 records, and over records, with k = 5. Writes runs.csv, summary.json,
+    manifest.json, over_k.png and over_records.png, time and again while it runs. steps.jsonl keeps
+    each table: when interrupted, the same command goes on from there, also with more repeats. A
+    minute and a half of CPU.
+
+    [bold]Example[/bold]
+
+        anonymizer experiment kaca --records 500 --records 1000 --repeats 2 --out kaca
+    """
+    require("learn", "plots")
+    from experiments.kaca_experiment import RECORDS, KacaRun, mean_rows, run_kaca, write_kaca
+    from experiments.kept_steps import KeptSteps, PartialResults
+
+    asked = {"ks": _from("k", k, 2), "records": records or list(RECORDS)}
+    _make(out)
+    options: Row = {"repeats": repeats or (10 if full else 3), "seed": seed}
+
+    def write(runs: list[KacaRun]) -> list[Path]:
+        report = {**options, "means": mean_rows(runs)}
+        return write_kaca(runs, report, out, options=options | asked, formats=_kinds(formats))
+
+    with _progress() as progress, PartialResults(write) as partial_results:
+        runs = run_kaca(
+            **asked,
+            repeats=options["repeats"],
+            seed=seed,
+            kept=KeptSteps(out, {"seed": seed}),
+            progress=progress,
+            partial_results=partial_results,
+        )
+    means = mean_rows(runs)
+    columns = ("method", "k", "records", "classes", "gcp", "squares", "seconds")
+    with _told({**options, "means": means}, write(runs), as_json=as_json) as console:
+        print_rows(console, "K-Means and the fast method, means", means, columns)
+
+
+@app.command(rich_help_panel=_FOUR)
+def cells(
+    out: Out,
+    k: Annotated[str, typer.Option("-k", "--k", metavar=_RANGE, help="k to try.")] = "2:20",
+    l: Annotated[str, typer.Option("-l", "--l", metavar=_RANGE, help="l to try.")] = "1:4",  # noqa: E741
+    full: Annotated[bool, typer.Option("--full", help="Ten splits of the table.")] = False,  # noqa: FBT002  typer's
+    repeats: Repeats = None,
+    formats: Formats = None,
+    as_json: AsJson = False,  # noqa: FBT002  typer's
+) -> None:
+    """Cut a table of tumours into the cells of a tree, as published and ours, and minimize rows.
+
+    Over k and l: the accuracy of a model that learns from the cells, and the share of rows that are
+    deleted. Then the minimizer, over the share of a model's score that it is to keep. Writes
+    runs.csv, minimizer.csv, summary.json, manifest.json, over_k.png, search.png and minimizer.png,
+    time and again while it runs. steps.jsonl keeps each step: when interrupted, the same command
+    goes on from there, also with more repeats. Two and a half minutes of CPU.
+
+    [bold]Example[/bold]
+
+        anonymizer experiment cells --out cells
+    """
+    require("learn", "plots")
+    from experiments.cells_experiment import CellsResults, mean_rows, run_cells, write_cells
+    from experiments.kept_steps import KeptSteps, PartialResults
+
+    asked = {"ks": _from("k", k, 1), "ls": _from("l", l, 1)}
+    _make(out)
+    options: Row = {**asked, "repeats": repeats or (10 if full else 3)}
+
+    def write(found: CellsResults) -> list[Path]:
+        return write_cells(found, out, options=options, formats=_kinds(formats))
+
+    with _progress() as progress, PartialResults(write) as partial_results:
+        found = run_cells(
+            **options, kept=KeptSteps(out, {}), progress=progress, partial_results=partial_results
+        )
+    means = mean_rows(found)
+    columns = ("method", "k", "l", "cells", "deleted", "score", "original", "seconds")
+    with _told({**options, "means": means}, write(found), as_json=as_json) as console:
+        print_rows(console, "Cells as published and ours, means", means, columns)
+
+
+@app.command(rich_help_panel=_FURTHER)
 def tracking(
-    out: Annotated[Path, typer.Option(help="Folder for the table and charts; made if missing.")],
-    network: Annotated[
-        str, typer.Option(help="As in `adka`; it needs coordinates.")
-    ] = "city:10000",
+    out: Out,
+    network: Located = "city:10000",
     devices: Annotated[
         list[int] | None,
         typer.Option(min=20, max=100_000, help="Devices of a fleet; give the option repeatedly."),
     ] = None,
     fleets: Annotated[int, typer.Option(min=1, max=100, help="Fleets of each size.")] = 1,
     seconds: Annotated[int, typer.Option(min=400, help="Length of each trace.")] = 600,
-    seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal files.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all points as JSON.")] = False,  # noqa: FBT002  typer's
+    seed: Seed = 1,
+    as_json: AsJson = False,  # noqa: FBT002  typer's
 ) -> None:
     """Cloak simulated fleets with several settings of the regions, and track devices in them.
 
@@ -417,38 +525,27 @@ def tracking(
             progress=progress,
         )
     rows = rows_of(points)
-    report = {"network": network, "fleets": fleets, "seconds": seconds, "seed": seed}
-    paths = write_results(points, {**report, "points": rows}, out)
-    if as_json:
-        typer.echo(json.dumps({**report, "points": rows}))
-        return
-    console = Console(markup=False, highlight=False)
+    report: Row = {"network": network, "fleets": fleets, "seconds": seconds, "seed": seed}
+    report |= {"points": rows}
     columns = ("devices", "mode", "place_devices", "min_nodes", "nodes")
     beliefs = ("belief_none", "belief_raw", "belief_strongest")
-    print_rows(console, "Belief in the true place", rows, (*columns, *beliefs))
-    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+    with _told(report, write_results(points, report, out), as_json=as_json) as console:
+        print_rows(console, "Belief in the true place", rows, (*columns, *beliefs))
 
 
-@app.command()
+@app.command(rich_help_panel=_FURTHER)
 def frontier(
-    out: Annotated[Path, typer.Option(help="Folder for the table and plots; made if missing.")],
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            help="csv or parquet with device_id, ts, lat, lon.", show_default="a simulated city"
-        ),
-    ] = None,
-    network: Annotated[
-        str, typer.Option(help="As in `adka`; it needs coordinates.")
-    ] = "city:10000",
+    out: Out,
+    trace: TraceFile = None,
+    network: Located = "city:10000",
     devices: Annotated[
         int, typer.Option(min=20, max=100_000, help="Simulated devices, without --trace.")
     ] = 500,
     seconds: Annotated[
         int, typer.Option(min=480, help="Length of the simulated trace in seconds.")
     ] = 600,
-    tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal files.")] = 1,
+    tick: TickS = 1.0,
+    seed: Seed = 1,
     config: Annotated[
         list[Path] | None,
         typer.Option(
@@ -457,7 +554,7 @@ def frontier(
     ] = None,
     columns: Columns = None,
     formats: Formats = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all points as JSON.")] = False,  # noqa: FBT002  typer's
+    as_json: AsJson = False,  # noqa: FBT002  typer's
 ) -> None:
     """Draw privacy against utility: all modes of the gateway beside other ways to publish.
 
@@ -475,9 +572,6 @@ def frontier(
         anonymizer experiment frontier --trace taxis.parquet --network sf --format svg --out taxis
     """
     require("plots", "tables")
-    from anonymizer.files.trace_columns import named_columns
-    from anonymizer.files.traces import read_trace
-    from anonymizer.networks import load_network
     from anonymizer.settings import load_settings
     from experiments.frontier_experiment import Point, run_frontier
     from experiments.frontier_results import rows_of, write_results
@@ -486,15 +580,13 @@ def frontier(
     from experiments.tracking_experiment import drive
 
     _make(out)
-    roads = load_network(network, max_spacing_m=0)  # ADKA knows junctions alone
-    if not roads.has_coordinates:
-        raise InputError(f"{network}: has no coordinates")
+    roads = _located(network, max_spacing_m=0)  # ADKA knows junctions alone
     options: Row = {"network": network, "tick_s": tick, "seed": seed}
     if trace is None:
         options |= {"devices": devices, "seconds": seconds}
         moving = drive(roads, devices, seconds=seconds, seed=seed)
     else:
-        moving = read_trace(trace, columns=named_columns(columns))
+        moving = _read(trace, columns)
     own = {path.stem: load_settings(path) for path in config or ()}
     if len(own) < len(config or ()):
         raise SettingsError("--config: two files have the same name")
@@ -516,23 +608,19 @@ def frontier(
             progress=progress,
             partial_results=partial_results,
         )
-    rows, paths = rows_of(points), write(points)
-    if as_json:
-        typer.echo(json.dumps({**options, "points": rows}))
-        return
-    console = Console(markup=False, highlight=False)
-    print_rows(console, "Privacy and utility", rows, tuple(rows[0]))
-    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+    rows = rows_of(points)
+    with _told({**options, "points": rows}, write(points), as_json=as_json) as console:
+        print_rows(console, "Privacy and utility", rows, tuple(rows[0]))
 
 
-@app.command()
+@app.command(rich_help_panel=_FURTHER)
 def adversaries(
-    out: Annotated[Path, typer.Option(help="Folder for the table; made if missing.")],
+    out: Out,
     attack: Annotated[
         list[LearnedAttack] | None,
         typer.Option(help="Which attack; give the option repeatedly.", show_default="all"),
     ] = None,
-    network: Annotated[str, typer.Option(help="As in `adka`; it needs coordinates.")] = "city:3000",
+    network: Located = "city:3000",
     people: Annotated[
         int,
         typer.Option(
@@ -548,8 +636,8 @@ def adversaries(
         Path | None,
         typer.Option(help="Folder with the taxis of San Francisco.", show_default="no taxis"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal scores.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all scores as JSON.")] = False,  # noqa: FBT002  typer's
+    seed: Seed = 1,
+    as_json: AsJson = False,  # noqa: FBT002  typer's
 ) -> None:
     """Mount attacks that learn people, and whole releases, each beside its control.
 
@@ -562,40 +650,28 @@ def adversaries(
         anonymizer experiment adversaries --attack habits --out adversaries
     """
     require("tables", "plots", "learn")
-    from anonymizer.networks import load_network
     from experiments.adversaries_experiment import Plan, run_adversaries, write_results
 
     _make(out)
-    roads = load_network(network)
-    if not roads.has_coordinates:
-        raise InputError(f"{network}: has no coordinates")
+    roads = _located(network)
     chosen = [each.value for each in attack or LearnedAttack]
     options: Row = {"network": network, "people": people, "shadows": shadows, "seed": seed}
     options["attacks"] = chosen
     with _progress() as progress:
         found = run_adversaries(Plan(roads, people, shadows, data, seed), chosen, progress)
         rows, paths = write_results(found, options, out)
-    if as_json:
-        typer.echo(json.dumps({**options, "scores": rows}))
-        return
-    console = Console(markup=False, highlight=False)
     columns = ("attack", "release", "success", "low", "high", "control", "promised", "tenth",
                "tenth_control", "victims", "cpu_s")  # fmt: skip
-    print_rows(console, "Attacks that learn", [{name: row.get(name) for name in columns}
-                                               for row in rows], columns)  # fmt: skip
-    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+    shown = [{name: row.get(name) for name in columns} for row in rows]
+    with _told({**options, "scores": rows}, paths, as_json=as_json) as console:
+        print_rows(console, "Attacks that learn", shown, columns)
 
 
-@app.command()
+@app.command(rich_help_panel=_FURTHER)
 def blur(
-    out: Annotated[Path, typer.Option(help="Folder for the page and pictures; made if missing.")],
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            help="csv or parquet with device_id, ts, lat, lon.", show_default="simulated commuters"
-        ),
-    ] = None,
-    network: Annotated[str, typer.Option(help="As in `adka`; it needs coordinates.")] = "city:2000",
+    out: Out,
+    trace: TraceFile = None,
+    network: Located = "city:2000",
     people: Annotated[
         int, typer.Option(min=20, max=10_000, help="Simulated people, without --trace.")
     ] = 100,
@@ -603,10 +679,10 @@ def blur(
     tick: Annotated[
         float, typer.Option(min=1, help="Seconds of a tick, and between simulated reports.")
     ] = 10.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal files.")] = 1,
+    seed: Seed = 1,
     columns: Columns = None,
     formats: Formats = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON.")] = False,  # noqa: FBT002  typer's
+    as_json: AsJson = False,  # noqa: FBT002  typer's
 ) -> None:
     """Attack eleven public ways to blur positions, and this project's regions.
 
@@ -618,51 +694,37 @@ def blur(
         anonymizer experiment blur --out blur
     """
     require("plots", "tables")
-    from anonymizer.files.trace_columns import named_columns
-    from anonymizer.files.traces import read_trace
-    from anonymizer.networks import load_network
     from experiments.blur_experiment import run_blur
     from experiments.blur_results import PICTURES, rows_of, write_results
     from experiments.commuter_weeks import commuter_weeks
 
     _make(out)
-    roads = load_network(network)
-    if not roads.has_coordinates:
-        raise InputError(f"{network}: has no coordinates")
+    roads = _located(network)
     options: Row = {"network": network, "tick_s": tick, "seed": seed}
     if trace is None:
         options |= {"people": people, "days": days}
         moving = commuter_weeks(roads, people, n_days=days, every_s=tick, seed=seed).trace
     else:
-        moving = read_trace(trace, columns=named_columns(columns))
+        moving = _read(trace, columns)
     with _progress() as progress:
         found = list(run_blur(moving, roads, tick_s=tick, seed=seed, progress=progress))
     kinds = _kinds(formats) if formats else (PICTURES,)
     paths = write_results(found, options, out, formats=kinds)
-    if as_json:
-        typer.echo(json.dumps({**options, "rows": list(rows_of(found))}))
-        return
-    for each in found:
-        typer.echo(f"{each.scheme}: {each.headline}")
-    typer.echo("Written: " + ", ".join(str(path) for path in paths))
+    with _told({**options, "rows": list(rows_of(found))}, paths, as_json=as_json) as console:
+        for each in found:
+            console.print(f"{each.scheme}: {each.headline}", soft_wrap=True)
 
 
-@app.command()
+@app.command(rich_help_panel=_FURTHER)
 def rivals(
-    out: Annotated[Path, typer.Option(help="Folder for the table and plots; made if missing.")],
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            help="csv or parquet with device_id, ts, lat, lon; half an hour or more.",
-            show_default="a simulated city",
-        ),
-    ] = None,
+    out: Out,
+    trace: TraceFile = None,
     network: Annotated[
         str, typer.Option(help="As in `adka`, with coordinates; or `lattice`, made of the trace.")
     ] = "city:10000",
     runs: Annotated[int, typer.Option(min=1, max=100, help="Runs with different noise.")] = 5,
-    tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed; our counts draw of the system.")] = 1,
+    tick: TickS = 1.0,
+    seed: Seed = 1,
     columns: Columns = None,
     formats: Formats = None,
 ) -> None:
@@ -680,154 +742,21 @@ def rivals(
         anonymizer experiment rivals --trace taxis.parquet --network sf --format svg --out taxis
     """
     require("plots", "tables", "dp")
-    from anonymizer.files.trace_columns import named_columns
-    from anonymizer.files.traces import read_trace
-    from anonymizer.networks import load_network
     from experiments.rivals_experiment import lattice, run_rivals
     from experiments.rivals_results import MEASURES, rows_of, write_results
     from experiments.tracking_experiment import drive
 
     _make(out)
-    moving = None if trace is None else read_trace(trace, columns=named_columns(columns))
-    if network == "lattice" and moving is not None:
-        roads = lattice(moving)
-    else:
-        roads = load_network(network)
-    if not roads.has_coordinates:
-        raise InputError(f"{network}: has no coordinates")
-    if moving is None:
-        moving = drive(roads, 500, seconds=2400, seed=seed)
+    given = None if trace is None else _read(trace, columns)
+    roads = lattice(given) if network == "lattice" and given else _located(network)
+    moving = given or drive(roads, 500, seconds=2400, seed=seed)
     with _progress() as progress:
         found = run_rivals(moving, roads, tick_s=tick, runs=runs, seed=seed, progress=progress)
     options: Row = {"network": network, "tick_s": tick, "runs": runs, "seed": seed}
     inputs = [] if trace is None else [trace]
     paths = write_results(found, options, out, inputs=inputs, formats=_kinds(formats))
-    console = Console(markup=False, highlight=False)
-    print_rows(console, "Errors", rows_of(found), ("method", *MEASURES))
-    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
-
-
-@app.command()
-def kaca(
-    out: Annotated[Path, typer.Option(help="Folder for the tables and plots; made if missing.")],
-    records: Annotated[
-        list[int] | None,
-        typer.Option(
-            min=10,
-            max=100_000,
-            help="Size of a generated table; give the option repeatedly.",
-            show_default="500, 1000, 2000, 4000, 8000",
-        ),
-    ] = None,
-    k: Annotated[
-        str, typer.Option("-k", "--k", metavar=_RANGE, help="k to try; over the records, it is 5.")
-    ] = "2,5,10,20,50",
-    full: Annotated[  # noqa: FBT002  typer's
-        bool, typer.Option("--full", help="Ten tables of each size.")
-    ] = False,
-    repeats: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1000, help="Tables of each size.", show_default="3; with --full 10"
-        ),
-    ] = None,
-    formats: Formats = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal classes.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the means as JSON.")] = False,  # noqa: FBT002  typer's
-) -> None:
-    """Form classes of generated toll exits by K-Means, as published, and by the fast method.
-
-    Over k, with 2,000 records, and over records, with k = 5. Writes runs.csv, summary.json,
-    manifest.json, over_k.png and over_records.png, time and again while it runs. steps.jsonl keeps
-    each table: when interrupted, the same command goes on from there, also with more repeats.
-
-    [bold]Example[/bold]
-
-        anonymizer experiment kaca --records 500 --records 1000 --repeats 2 --out kaca
-    """
-    require("learn", "plots")
-    from experiments.kaca_experiment import RECORDS, KacaRun, mean_rows, run_kaca, write_kaca
-    from experiments.kept_steps import KeptSteps, PartialResults
-
-    asked = {"ks": _from("k", k, 2), "records": records or list(RECORDS)}
-    _make(out)
-    options: Row = {"repeats": repeats or (10 if full else 3), "seed": seed}
-
-    def write(runs: list[KacaRun]) -> list[Path]:
-        report = {**options, "means": mean_rows(runs)}
-        return write_kaca(runs, report, out, options=options | asked, formats=_kinds(formats))
-
-    with _progress() as progress, PartialResults(write) as partial_results:
-        runs = run_kaca(
-            **asked,
-            repeats=options["repeats"],
-            seed=seed,
-            kept=KeptSteps(out, {"seed": seed}),
-            progress=progress,
-            partial_results=partial_results,
-        )
-    paths = write(runs)
-    report: Row = {**options, "means": mean_rows(runs)}
-    if as_json:
-        typer.echo(json.dumps(report))
-        return
-    console = Console(markup=False, highlight=False)
-    columns = ("method", "k", "records", "classes", "gcp", "squares", "seconds")
-    print_rows(console, "K-Means and the fast method, means", report["means"], columns)
-    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
-
-
-@app.command()
-def cells(
-    out: Annotated[Path, typer.Option(help="Folder for the tables and plots; made if missing.")],
-    k: Annotated[str, typer.Option("-k", "--k", metavar=_RANGE, help="k to try.")] = "2:20",
-    l: Annotated[str, typer.Option("-l", "--l", metavar=_RANGE, help="l to try.")] = "1:4",  # noqa: E741
-    full: Annotated[bool, typer.Option("--full", help="Ten splits of the table.")] = False,  # noqa: FBT002  typer's
-    repeats: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1000, help="Splits of the table.", show_default="3; with --full 10"
-        ),
-    ] = None,
-    formats: Formats = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the means as JSON.")] = False,  # noqa: FBT002  typer's
-) -> None:
-    """Cut a table of tumours into the cells of a tree, as published and ours, and minimize rows.
-
-    Over k and l: the accuracy of a model that learns from the cells, and the share of rows that are
-    deleted. Then the minimizer, over the share of a model's score that it is to keep. Writes
-    runs.csv, minimizer.csv, summary.json, manifest.json, over_k.png, search.png and minimizer.png,
-    time and again while it runs. steps.jsonl keeps each step: when interrupted, the same command
-    goes on from there, also with more repeats.
-
-    [bold]Example[/bold]
-
-        anonymizer experiment cells --out cells
-    """
-    require("learn", "plots")
-    from experiments.cells_experiment import CellsResults, mean_rows, run_cells, write_cells
-    from experiments.kept_steps import KeptSteps, PartialResults
-
-    asked = {"ks": _from("k", k, 1), "ls": _from("l", l, 1)}
-    _make(out)
-    options: Row = {**asked, "repeats": repeats or (10 if full else 3)}
-
-    def write(found: CellsResults) -> list[Path]:
-        return write_cells(found, out, options=options, formats=_kinds(formats))
-
-    with _progress() as progress, PartialResults(write) as partial_results:
-        found = run_cells(
-            **options, kept=KeptSteps(out, {}), progress=progress, partial_results=partial_results
-        )
-    paths = write(found)
-    report: Row = {**options, "means": mean_rows(found)}
-    if as_json:
-        typer.echo(json.dumps(report))
-        return
-    console = Console(markup=False, highlight=False)
-    columns = ("method", "k", "l", "cells", "deleted", "score", "original", "seconds")
-    print_rows(console, "Cells as published and ours, means", report["means"], columns)
-    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+    with _told({}, paths) as console:
+        print_rows(console, "Errors", rows_of(found), ("method", *MEASURES))
 
 
 def _from(option: str, text: str, least: int) -> list[int]:
@@ -851,6 +780,34 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made: {error.strerror}") from None
+
+
+def _located(network: str, **how: float) -> "RoadNetwork":
+    """Return a network, which must have coordinates."""
+    from anonymizer.networks import load_network
+
+    roads = load_network(network, **how)
+    if not roads.has_coordinates:
+        raise InputError(f"{network}: has no coordinates")
+    return roads
+
+
+def _read(trace: Path, columns: str | None) -> "Trace":
+    from anonymizer.files.trace_columns import named_columns
+    from anonymizer.files.traces import read_trace
+
+    return read_trace(trace, columns=named_columns(columns))
+
+
+@contextmanager
+def _told(report: Row, paths: Sequence[Path], *, as_json: bool = False) -> Iterator[Console]:
+    """Print a report as JSON, or what the block prints and which files were written."""
+    # Names of nodes are free text, not markup.
+    console = Console(markup=False, highlight=False, quiet=as_json)
+    yield console
+    if as_json:
+        typer.echo(json.dumps(report))
+    console.print("\nWritten: " + ", ".join(map(str, paths)), soft_wrap=True)
 
 
 @contextmanager

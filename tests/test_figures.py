@@ -18,6 +18,7 @@ from tools.figures import (
 )
 from tools.house import Lines, files_of_rooms, lines_of, named_rooms
 
+_ROOMS = ("anonymizer", "simulator", "experiments", "benchmarks", "tools")
 _ASKED_BEFORE = {
     "accounting.py", "decoded.py", "devices.py", "network.py", "operator.py", "pace.py",
     "ports.py", "release.py",
@@ -50,6 +51,13 @@ def test_notes_keep_what_a_decision_rests_on() -> None:
 
 def test_a_public_class_has_a_name_of_its_own() -> None:
     assert names_of_two_classes() == []
+
+
+def test_a_text_stands_behind_the_value_that_it_tells_of() -> None:
+    two = re.compile(r'^( *)"""(?:(?!""").)*"""\n\1"""', re.DOTALL | re.MULTILINE)
+    assert two.search('A = 1\n"""Of A."""\n"""Of B."""\n')
+    files = [path for room in _ROOMS for path in (ROOT / room).rglob("*.py")]
+    assert [str(path.relative_to(ROOT)) for path in files if two.search(path.read_text())] == []
 
 
 def test_the_page_of_the_architecture_names_the_files_that_a_position_enters_in_order() -> None:

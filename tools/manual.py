@@ -60,7 +60,7 @@ _WORKER_HEAD = """
 
 Each worker exports the accounts and events of the stages that it owns at the moment; add them up
 over all workers. When a stage moves, its counts move with it, so use `sum` rather than `rate`.
-Without the token there are neither accounts nor counts of messages.
+Without the token there are neither accounts nor counts of messages, and no lag.
 Workers export no age of information and no latency: a stage reads no clock, since it takes its
 inputs again after a crash, and no stage sees the regions of all districts. A subscriber can tell
 the age: `releases.ages()` of [the client](analyst.md).
@@ -291,7 +291,7 @@ def _worker_families() -> list[Metric]:
     )
     events = {("source", "ticks"): 0}
     accounts = StageAccounts(0, 0, dict.fromkeys(Outcome, 0), events, [("", Ledger(), 0)])
-    return _own(new_registry(WorkerCollector(observed, lambda: accounts, exact=True)))
+    return _own(new_registry(WorkerCollector(observed, lambda: accounts)))
 
 
 def _bridge_families() -> list[Metric]:
@@ -303,7 +303,6 @@ def _bridge_families() -> list[Metric]:
         owned=lambda: 0,
         releases_lag=lambda: 0,
         waited_s=lambda: 0.0,
-        exact=True,
     )
     return _own(new_registry(bridge))
 

@@ -5,6 +5,7 @@ import errno
 import gc
 import re
 import sys
+from collections.abc import Callable
 from io import TextIOWrapper
 from typing import NoReturn
 
@@ -31,7 +32,6 @@ from anonymizer.cli import (
     trips,
     tune,
 )
-from anonymizer.cli import serve as releases
 from anonymizer.cli.terminal import printable
 from anonymizer.crashes import trace_crashes
 from anonymizer.errors import AnonymizerError, GuaranteeError, StoreError
@@ -66,32 +66,35 @@ def _common(
     pass
 
 
-app.command("demo")(demo.demo)
-app.command("serve")(serve.serve)
-app.command("check")(serve.check)
-app.command("init")(init.init)
-app.command("connect")(connect.connect)
-app.command("schema")(init.schema)
-app.command("cloak")(cloak.cloak)
-app.command("protect")(protect.protect)
-app.command("trips")(trips.trips)
-app.command("traffic")(traffic.traffic)
-app.command("anonymize")(anonymize.anonymize)
-app.command("hierarchy")(hierarchy.hierarchy)
-app.command("profile")(profile.profile)
-app.command("tune")(tune.tune)
-app.command("mcp")(releases.mcp)
-app.command("backup")(releases.backup)
-app.command("clock")(releases.clock)
-app.command("bridge")(cluster.bridge)
-app.command("worker")(cluster.worker)
-app.command("attack")(attack.attack)
-app.command("report")(report.report)
+_PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
+    "To begin": {"demo": demo.demo, "experiment": experiments.app},
+    "The gateway": {
+        "init": init.init, "connect": connect.connect, "check": serve.check, "serve": serve.serve,
+        "schema": init.schema, "network": network.app, "mcp": serve.mcp, "backup": serve.backup,
+        "clock": serve.clock,
+    },
+    "Recorded positions": {
+        "cloak": cloak.cloak, "protect": protect.protect, "trips": trips.trips,
+        "traffic": traffic.traffic,
+    },
+    "Tables": {
+        "anonymize": anonymize.anonymize, "hierarchy": hierarchy.hierarchy,
+        "profile": profile.profile, "tune": tune.tune,
+    },
+    "Is it safe to publish?": {
+        "audit": audit.app, "attack": attack.attack, "report": report.report,
+    },
+    "Several machines": {
+        "bridge": cluster.bridge, "worker": cluster.worker, "cluster": cluster.app,
+    },
+}  # fmt: skip
+for _panel, _commands in _PANELS.items():
+    for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_panel)
+        else:
+            app.command(_name, rich_help_panel=_panel)(_command)
 audit.app.command("release")(audit_release.release)
-app.add_typer(audit.app, name="audit")
-app.add_typer(network.app, name="network")
-app.add_typer(cluster.app, name="cluster")
-app.add_typer(experiments.app, name="experiment")
 
 
 _NEW_OBJECTS = 10_000

@@ -24,7 +24,7 @@ from anonymizer.app.gateway.api import api_routes
 from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.service import raise_known, stop_at_signal
 from anonymizer.app.gateway.starting import Startup
-from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
+from anonymizer.cluster.bridge_metrics import PUBLIC_OF_BRIDGES, BridgeCollector, Passed
 from anonymizer.cluster.clients import Receiver, Sender
 from anonymizer.cluster.held_files import HeldFiles
 from anonymizer.cluster.inflow import Inflow, RisingTime
@@ -43,7 +43,7 @@ from anonymizer.crashes import CRASHES
 from anonymizer.errors import SettingsError
 from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.logs import configure_logs, log_quarantined
-from anonymizer.observe.metrics import new_registry
+from anonymizer.observe.metrics import PublicCollector, new_registry, public_registry
 from anonymizer.outputs.file_routes import file_routes
 from anonymizer.pipeline.positions.decode.topics import subscription
 from anonymizer.pipeline.positions.tick.device_zones import ZONES_BYTES
@@ -376,30 +376,30 @@ class Bridge:
             stack.push_async_callback(asyncio.to_thread, self._keeper.close)
             routes.append(api_routes(settings, declared_streams(settings)))
         return create_application(
-            self._registry(exact=False),
-            exact=self._registry(exact=True),
+            self.registry(exact=False),
+            exact=self.registry(exact=True),
             token=token,
             alive=list,
             ready=self.why_not_ready,
             more=routes,
         )
 
-    def _registry(self, *, exact: bool) -> CollectorRegistry:
-        return new_registry(
-            BridgeCollector(
-                self.passed,
-                connected=lambda: self._out.connected and all(self._is_connected()),
-                lag=lambda: self._receiver.lag if self._receiver else 0,
-                owned=lambda: self._receiver.owned if self._receiver else 0,
-                releases_lag=lambda: self._keeper.lag if self._keeper else 0,
-                waited_s=self._waited_s,
-                exact=exact,
-            ),
-            LinkCollector(
-                {name: link.counts for name, link in self._links.items()}
-                | {"out": self._out.counts}
-            ),
+    def registry(self, *, exact: bool) -> CollectorRegistry:
+        """Return the metrics: all, or those that anybody may read."""
+        own = BridgeCollector(
+            self.passed,
+            connected=lambda: self._out.connected and all(self._is_connected()),
+            lag=lambda: self._receiver.lag if self._receiver else 0,
+            owned=lambda: self._receiver.owned if self._receiver else 0,
+            releases_lag=lambda: self._keeper.lag if self._keeper else 0,
+            waited_s=self._waited_s,
         )
+        links = LinkCollector(
+            {name: link.counts for name, link in self._links.items()} | {"out": self._out.counts}
+        )
+        if exact:
+            return new_registry(own, links)
+        return public_registry(PublicCollector(own, PUBLIC_OF_BRIDGES), links)
 
     def _is_connected(self) -> list[bool]:
         return [link.connected for link in self._links.values()]

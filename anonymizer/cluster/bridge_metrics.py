@@ -1,7 +1,4 @@
-"""What a bridge has passed on, and its Prometheus metrics.
-
-Counts of messages are for the operator alone; anybody may see whether it works.
-"""
+"""What a bridge has passed on, and its Prometheus metrics."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -40,12 +37,25 @@ class Passed:
     is_paused: bool = False
 
 
+PUBLIC_OF_BRIDGES = frozenset(
+    {
+        "anonymizer_broker_connected",
+        "anonymizer_bridge_paused",
+        "anonymizer_bridge_wait_seconds",
+        "anonymizer_bridge_partitions",
+        "anonymizer_bridge_lag",
+        "anonymizer_bridge_releases_lag",
+        "anonymizer_bridge_refused",
+    }
+)
+"""Anybody may see whether it works, and what of the output it has still to read."""
+
+
 class BridgeCollector(Collector):
     """Prometheus collector of a bridge.
 
     `lag` and `owned` return how many messages in `out` it has still to read, and of how many
-    partitions; `waited_s` for how many seconds Kafka has taken nothing. Counts of messages are
-    exported if `exact`.
+    partitions; `waited_s` for how many seconds Kafka has taken nothing.
     """
 
     def __init__(
@@ -57,7 +67,6 @@ class BridgeCollector(Collector):
         owned: Callable[[], int],
         releases_lag: Callable[[], int],
         waited_s: Callable[[], float],
-        exact: bool,
     ) -> None:
         self._passed = passed
         self._connected = connected
@@ -65,7 +74,6 @@ class BridgeCollector(Collector):
         self._owned = owned
         self._releases_lag = releases_lag
         self._waited_s = waited_s
-        self._exact = exact
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric of the bridge."""
@@ -108,8 +116,6 @@ class BridgeCollector(Collector):
         for reason, n in passed.n_refused.items():
             refused.add_metric([reason], n)
         yield refused
-        if not self._exact:
-            return
         yield GaugeMetricFamily(
             "anonymizer_bridge_waiting_bytes",
             "Memory of messages that Kafka does not have yet.",

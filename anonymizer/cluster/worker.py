@@ -47,14 +47,14 @@ from anonymizer.cluster.stage import Stage
 from anonymizer.cluster.topic_reader import TopicReader
 from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind, topics_of
 from anonymizer.cluster.transactions import Transactions
-from anonymizer.cluster.worker_metrics import StageAccounts, WorkerCollector
+from anonymizer.cluster.worker_metrics import StageAccounts, WorkerCollector, public_of_worker
 from anonymizer.crashes import CRASHES
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.logs import configure_logs
-from anonymizer.observe.metrics import new_registry
+from anonymizer.observe.metrics import new_registry, public_registry
 from anonymizer.outputs.file_routes import file_routes
 from anonymizer.outputs.registry import asked_for
 from anonymizer.pipeline.ledger import Ledger
@@ -221,10 +221,9 @@ class Worker:
             self._stands_by = False
 
     def registry(self, *, exact: bool) -> CollectorRegistry:
-        """Return the metrics, with the accounts or without."""
-        return new_registry(
-            WorkerCollector(self._runner.observed, lambda: self._accounts, exact=exact)
-        )
+        """Return the metrics: all, or those that anybody may read."""
+        own = WorkerCollector(self._runner.observed, lambda: self._accounts)
+        return new_registry(own) if exact else public_registry(public_of_worker(own))
 
     def why_dead(self) -> list[str]:
         """Return why the worker should be restarted, if it should."""

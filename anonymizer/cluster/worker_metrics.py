@@ -1,7 +1,7 @@
 """What a worker does, and its Prometheus metrics.
 
 The accounts of all workers add up: each source and stream has one owner at a time. They are exact,
-so they are for the operator alone; anybody may see how the machinery works.
+as is what stages take and send: for the operator alone. Anybody may see whether all works.
 """
 
 import time
@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, Sample
 from prometheus_client.registry import Collector
 
 from anonymizer.cluster.resident import Resident, StageEvents
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.observe.metrics import PublicCollector
 from anonymizer.observe.record_metrics import parts_accounting
 from anonymizer.outputs.output import UNVERIFIED
 from anonymizer.pipeline.ledger import Ledger
@@ -81,11 +82,17 @@ class WorkDone:
     waits: str = ""
 
 
-_PUBLIC_EVENTS = frozenset({"ticks", "incomplete_ticks", "windows"})
-"""Those that no single position changes, besides what failed the check before publishing: none ever
-should."""
-
-_IMBALANCE = "anonymizer_record_parts_imbalance"
+_PUBLIC = frozenset(
+    {
+        "anonymizer_accounting_imbalance",
+        "anonymizer_record_parts_imbalance",
+        *(f"anonymizer_worker_{name}" for name in ("assignments", "begun_anew", "events")),
+        *(f"anonymizer_worker_{name}" for name in ("partitions", "restored", "stands_still")),
+    }
+)
+_PUBLIC_EVENTS = frozenset({"ticks", "incomplete_ticks"})
+"""Those that no position and no record changes, besides what failed the check before publishing:
+none ever should."""
 
 
 class StageAccounts(NamedTuple):
@@ -115,16 +122,21 @@ class StageAccounts(NamedTuple):
         return self.n_received - sum(self.n_of.values()) - self.n_held
 
 
+def public_of_worker(exact: "WorkerCollector") -> PublicCollector:
+    """Return those metrics of a worker that anybody may read."""
+
+    def shows(sample: Sample) -> bool:
+        event = sample.labels.get("event")
+        return event is None or event in _PUBLIC_EVENTS or event.startswith(UNVERIFIED)
+
+    return PublicCollector(exact, _PUBLIC, shows=shows)
+
+
 class WorkerCollector(Collector):
-    """Metrics of a worker.
+    """Metrics of a worker."""
 
-    Without `exact` only the imbalance of the accounts is exported.
-    """
-
-    def __init__(
-        self, observed: WorkDone, accounts: Callable[[], StageAccounts], *, exact: bool
-    ) -> None:
-        self._observed, self._accounts, self._exact = observed, accounts, exact
+    def __init__(self, observed: WorkDone, accounts: Callable[[], StageAccounts]) -> None:
+        self._observed, self._accounts = observed, accounts
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric of the worker."""
@@ -134,20 +146,15 @@ class WorkerCollector(Collector):
             "received - settled - held: anything but 0 is a defect.",
             value=accounts.imbalance,
         )
-        for metric in parts_accounting(accounts.parts):
-            if self._exact or metric.name == _IMBALANCE:
-                yield metric
-        if self._exact:
-            yield from _of_accounts(accounts)
+        yield from parts_accounting(accounts.parts)
+        yield from _of_accounts(accounts)
         events = CounterMetricFamily(
             "anonymizer_worker_events",
             "What happened in the stages that the worker owns now.",
             labels=["stage", "event"],
         )
         for (stage, event), n in sorted(accounts.n_events.items()):
-            is_public = event in _PUBLIC_EVENTS or event.startswith(UNVERIFIED)
-            if self._exact or is_public:
-                events.add_metric([stage, event], n)
+            events.add_metric([stage, event], n)
         yield events
         yield from self._counters()
         yield from self._gauges()
@@ -224,8 +231,8 @@ class WorkerCollector(Collector):
 
 
 def _of_accounts(accounts: StageAccounts) -> Iterator[Metric]:
-    n_received = accounts.n_received
-    yield CounterMetricFamily("anonymizer_received", "Positions received.", value=n_received)
+    received = "Positions received."
+    yield CounterMetricFamily("anonymizer_received", received, value=accounts.n_received)
     settled = CounterMetricFamily(
         "anonymizer_positions",
         "Positions by final outcome and reason.",

@@ -3,7 +3,8 @@
 Nothing is incremented per message. Labels are outcomes, reasons and stages, never devices.
 """
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Collection, Iterator
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import (
@@ -11,6 +12,7 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
+    Sample,
 )
 from prometheus_client.registry import Collector
 
@@ -91,20 +93,18 @@ class FlowCollector(Collector):
             "Devices that the published messages told of at one moment lately, in steps of k.",
             value=figures.n_published_devices,
         )
+        stats = self._flow.stats
+        late = "Ticks that began more than an interval late; the inbox keeps the newest."
         for name, text, n in (
-            ("ticks", "Ticks of the positions flow.", self._flow.stats.n_ticks),
-            (
-                "ticks_late",
-                "Ticks that began more than an interval late; the inbox keeps the newest.",
-                self._flow.stats.n_late_ticks,
-            ),
-            ("messages_out", "Cloaked messages published.", self._flow.stats.n_messages_out),
+            ("ticks", "Ticks of the positions flow.", stats.n_ticks),
+            ("ticks_late", late, stats.n_late_ticks),
+            ("messages_out", "Cloaked messages published.", stats.n_messages_out),
         ):
             yield CounterMetricFamily(f"anonymizer_{name}", text, value=n)
 
     def _exact_counts(self, exact: Exact) -> Iterator[Metric]:
-        n = exact.n_received
-        yield CounterMetricFamily("anonymizer_received", "Positions received.", value=n)
+        view, received = exact.view, "Positions received."
+        yield CounterMetricFamily("anonymizer_received", received, value=exact.n_received)
         for name, text, value in (
             ("held", "Positions received and not yet settled.", exact.n_held),
             (
@@ -115,11 +115,11 @@ class FlowCollector(Collector):
             (
                 "devices_present",
                 "Devices that reported within their time to live.",
-                exact.n_devices,
+                view.n_devices,
             ),
-            ("devices_on_graph", "Devices that count towards k.", exact.n_devices_on_graph),
-            ("newcomers", "Devices on the graph that wait for a group.", exact.n_newcomers),
-            ("fixed_devices", "Cloaked fixed devices present.", exact.n_fixed_devices),
+            ("devices_on_graph", "Devices that count towards k.", view.n_devices_on_graph),
+            ("newcomers", "Devices on the graph that wait for a group.", view.n_newcomers),
+            ("fixed_devices", "Cloaked fixed devices present.", view.n_fixed_devices),
             (
                 "zones_left_out",
                 "Devices that are hidden because there is no room for the zones that they state.",
@@ -128,7 +128,7 @@ class FlowCollector(Collector):
             (
                 "statements_unmet",
                 "Devices hidden because their statements are unmet, unusable or change too often.",
-                exact.n_shut_out,
+                view.n_shut_out,
             ),
             ("inbox_messages", "Messages that wait for the next tick.", exact.n_waiting),
             ("queued_ticks", "Outputs that wait to be published.", self._n_queued_ticks()),
@@ -188,18 +188,13 @@ class FlowCollector(Collector):
 
     @staticmethod
     def _exact_audit(exact: Exact) -> Iterator[Metric]:
+        found = exact.view.hidden_to_k
+        least = "Least number of candidates for a followed pseudonym, divided by its k."
+        below = "Followed pseudonyms with fewer than k candidates left."
         for name, text, value in (
-            ("audit_followed", "Pseudonyms that the light audit follows.", exact.n_followed),
-            (
-                "audit_hidden_to_k_least",
-                "Least number of candidates for a followed pseudonym, divided by its k.",
-                exact.hidden_to_k_least,
-            ),
-            (
-                "audit_below_k",
-                "Followed pseudonyms with fewer than k candidates left.",
-                exact.n_below_k,
-            ),
+            ("audit_followed", "Pseudonyms that the light audit follows.", len(found)),
+            ("audit_hidden_to_k_least", least, found.min() if len(found) else math.nan),
+            ("audit_below_k", below, (found < 1).sum()),
         ):
             yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
 
@@ -270,6 +265,36 @@ class CrashCollector(Collector):
         """Yield their number."""
         text = "Crashes in compiled code, over all restarts of this service."
         yield CounterMetricFamily("anonymizer_crashes", text, value=CRASHES.n)
+
+
+class PublicCollector(Collector):
+    """Those metrics of a collector that anybody may read: a new one is for the operator alone.
+
+    Parameters
+    ----------
+    exact
+        The collector of all.
+    names
+        The names of these metrics, as the families have them.
+    shows
+        Whether a sample of them may be read.
+    """
+
+    def __init__(
+        self,
+        exact: Collector,
+        names: Collection[str],
+        *,
+        shows: Callable[[Sample], bool] = lambda _: True,
+    ) -> None:
+        self._exact, self._names, self._shows = exact, names, shows
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what may be shown now."""
+        for metric in self._exact.collect():
+            if metric.name in self._names:
+                metric.samples = [each for each in metric.samples if self._shows(each)]
+                yield metric
 
 
 def public_registry(*collectors: Collector) -> CollectorRegistry:

@@ -385,7 +385,7 @@ async def test_without_kafka_a_bridge_stops_reading(
         await link.publish(flood, qos=1, timeout_s=DEADLINE_S)
         assert bridge.passed.n_received == n
         assert "kafka: too much waits for it" in bridge.why_not_ready()
-        metrics = bridge._registry(exact=False)
+        metrics = bridge.registry(exact=False)
         assert metrics.get_sample_value("anonymizer_bridge_wait_seconds")
     stop.set()
     await running

@@ -32,10 +32,9 @@ def exported() -> set[str]:
         owned=lambda: 0,
         releases_lag=lambda: 0,
         waited_s=lambda: 0.0,
-        exact=True,
     )
     nothing = StageAccounts(n_received=0, n_held=0, n_of={}, n_events={})
-    worker = WorkerCollector(WorkDone(), lambda: nothing, exact=True)
+    worker = WorkerCollector(WorkDone(), lambda: nothing)
     return names_of(bridge.collect()) | names_of(worker.collect())
 
 

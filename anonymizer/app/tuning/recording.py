@@ -33,9 +33,9 @@ from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
 
 _KEY = b"tune"
+"""Key of digests that are never stored: equal records give equal results."""
 _ANY_STREAM = ""
 """The key of a vehicle is the same in all streams, so that an audit of two can follow it."""
-"""Key of digests that are never stored: equal records give equal results."""
 _NO_TOPIC = "no_topic_of_the_stream"
 _CUT_OFF = "records_of_windows_not_heard_whole"
 _LEAST_WITH_ENDS = 3

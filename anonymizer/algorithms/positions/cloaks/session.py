@@ -207,9 +207,9 @@ class SessionCloak:
         self._broken = NO_GROUPS
         """Groups that `withdraw` has ended, until the call of `cloak` that follows it."""
         self.demands: SharedDemands | None = None
+        """What devices demand of groups that are formed from now on; None: nothing."""
         self.keys: Keys = slots_as_keys
         """Groups are formed of devices in this order: who came first to a process has no say."""
-        """What devices demand of groups that are formed from now on; None: nothing."""
         # Compile now, or load from the cache, rather than when the first groups are due.
         partition(self._point_of[:0], np.zeros(0, np.int32), network.component_of[:0])
 

@@ -1,6 +1,5 @@
 """Figures of the positions flow at one moment: exact ones for the operator, or public ones."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.positions.tick.flow_stats import DensityBands
 
 if TYPE_CHECKING:
-    from anonymizer.pipeline.positions.tick.flow import PositionFlow
+    from anonymizer.pipeline.positions.tick.flow import FlowView, PositionFlow
 
 Label = tuple[str, str]
 
@@ -26,18 +25,10 @@ class Exact:
         Positions received; messages in the inbox; positions received and not settled.
     imbalance
         Positions that no count contains.
-    n_devices, n_devices_on_graph, n_newcomers
-        Devices present, those that count towards k, and those of them that wait for a group.
-    n_fixed_devices
-        Cloaked fixed devices present.
+    view
+        The devices of the flow, its readings, and what its light audit finds.
     n_without_room
         Devices that are hidden because there is no room for their zones.
-    n_shut_out
-        Devices that are hidden because of what they state; see `Fleet.n_shut_out`.
-    n_followed, n_below_k
-        Pseudonyms that the light audit follows, and those with fewer than k candidates left.
-    hidden_to_k_least
-        Least number of candidates for one of them, divided by its k; NaN if there is none.
     latency_s
         Arrival to publication of positions, by what they waited for; see `FlowStats`.
     density
@@ -50,15 +41,8 @@ class Exact:
     n_waiting: int
     n_held: int
     imbalance: int
-    n_devices: int
-    n_devices_on_graph: int
-    n_newcomers: int
-    n_fixed_devices: int
+    view: "FlowView"
     n_without_room: int
-    n_shut_out: int
-    n_followed: int
-    n_below_k: int
-    hidden_to_k_least: float
     latency_s: Mapping[str, BatchHistogram]
     stage_s: Mapping[str, BatchHistogram]
     density: DensityBands | None
@@ -98,15 +82,8 @@ def exact_figures(flow: "PositionFlow", ledger: Ledger, *, n_waiting: int) -> Fi
         n_waiting=n_waiting,
         n_held=n_held,
         imbalance=ledger.n_received - ledger.n_settled - n_held,
-        n_devices=view.n_devices,
-        n_devices_on_graph=view.n_devices_on_graph,
-        n_newcomers=view.n_newcomers,
-        n_fixed_devices=view.n_fixed_devices,
+        view=view,
         n_without_room=flow.device_zones.n_left_out if flow.device_zones else 0,
-        n_shut_out=view.n_shut_out,
-        n_followed=len(view.hidden_to_k),
-        n_below_k=int((view.hidden_to_k < 1).sum()),
-        hidden_to_k_least=float(view.hidden_to_k.min()) if len(view.hidden_to_k) else math.nan,
         latency_s=flow.stats.latency_s,
         stage_s=flow.stats.stage_s,
         density=flow.density_watch.bands,
