@@ -125,8 +125,8 @@ class Anonymizer(RowTransformer):
     class of the first equal row that was fitted, otherwise to the nearest representative. Use it
     to query a model that was trained on the published table.
 
-    Except for `cells`, a fitted estimator stores the quasi-identifiers of its rows in order to
-    recognize them: it is as confidential as the table.
+    A fitted estimator, also in a pipeline that is stored, is as confidential as the table: it holds
+    the values of every quasi-identifier and, except for `cells`, those of each row.
     """
 
     def __init__(

@@ -42,6 +42,10 @@ _JOINED = "\u5408\u8a08|\u5c0f\u8a08|\u5e73\u5747|\u5408\u8ba1|\u603b\u8ba1|\u5c
 """The same in scripts that leave no blanks between words: sums, subtotals, means."""
 _SUMMARY = rf"(?i)^[^\p{{L}}\d=]*(?:(?:{'|'.join((*_TOTALS.split('|'), *_FIGURES))})\b|{_JOINED})"
 TOTAL = rf"(?i)^(?:{'|'.join(_TOTALS.split('|'))}|{_JOINED}) *\d*:*$"
+_SUMMED = rf"(?:{_TOTALS}|average|mean|count|ergebnis|mittelwert|promedio)"
+_OF = r"(?:(?:of|for|f\x{fc}r|de|du|di|van)\s+)?"
+_OF_GROUP = rf"^(?:{_SUMMED}\b[\s:-]*{_OF}(.+)|(.+?)[\s:-]+{_SUMMED}):?$"
+"""What a line of a group's totals is about, as subtotals of spreadsheets name it."""
 _FORMULA = r"^'?=\s*(?:[A-Za-z.]+\(|\$?[A-Z]{1,3}\$?\d)"
 _IN_BRACKETS = r"^[(\[{<][^\d|]*[)\]}>]$"
 """As units are; `{a|b}` is a label."""
@@ -57,6 +61,8 @@ class _Odd:
     ----------
     headings, totals
         The name of the column, and words of totals.
+    groups, lone_groups
+        Words of totals beside another value, and those of them that are there once.
     summaries, words
         In a column of numbers: words of figures and formulas, and all that is no number and has no
         digit.
@@ -73,17 +79,32 @@ class _Odd:
     lines: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     figures: list[str] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    lone_groups: list[str] = field(default_factory=list)
 
     @classmethod
     def of(
-        cls, name: str, there: pl.DataFrame, missing: Sequence[str], *, may_be_numbers: bool
+        cls,
+        name: str,
+        there: pl.DataFrame,
+        missing: Sequence[str],
+        *,
+        is_qi: bool,
+        may_be_numbers: bool,
     ) -> "_Odd":
         """Return those of a column; `there` as for `Nobodies.of`, `missing`: words for no value."""
         bare = _bare("cell")
         headings = there.filter(bare.str.to_lowercase() == name.lower())["cell"].to_list()
         totals = there.filter(bare.str.contains(TOTAL))["cell"].to_list()
+        of_groups = _of_groups(there) if is_qi else there.clear()
+        first = cls(
+            headings,
+            totals,
+            groups=of_groups["cell"].to_list(),
+            lone_groups=of_groups.filter(n=1)["cell"].to_list(),
+        )
         if not may_be_numbers:
-            return cls(headings, totals)
+            return first
         is_number = bare.str.contains(_NUMBER)
         n_numbers = int(there.filter(is_number)["n"].sum())
         is_summary = bare.str.contains(f"{_SUMMARY}|{_FORMULA}")
@@ -96,7 +117,7 @@ class _Odd:
         odd = others.filter((n_numbers > 0) & (n_numbers >= _MOSTLY * (n_numbers + beside)))
         summaries = odd.filter(is_summary)["cell"].to_list()
         words = odd.filter(~bare.str.contains(r"\d"))["cell"].to_list()
-        return cls(headings, totals, summaries, words, texts=odd["cell"].to_list())
+        return replace(first, summaries=summaries, words=words, texts=odd["cell"].to_list())
 
     def beside(
         self, there: pl.DataFrame, missing: Sequence[str], alone: pl.DataFrame | None
@@ -135,7 +156,11 @@ class Nobodies:
         missing = ["", "?", *declared.markers]
         odd_of = {
             name: _Odd.of(
-                name, there, missing, may_be_numbers=name in declared.qis and name not in known
+                name,
+                there,
+                missing,
+                is_qi=name in declared.qis,
+                may_be_numbers=name in declared.qis and name not in known,
             )
             for name, there in counted.items()
         }
@@ -155,7 +180,14 @@ class Nobodies:
     def cells(self) -> dict[str, list[str]]:
         """By column: the cells of which one is in each row that may be nobody's."""
         return {
-            name: [*odd.headings, *odd.totals, *odd.texts, *odd.lines, *self._marks(name)]
+            name: [
+                *odd.headings,
+                *odd.totals,
+                *odd.groups,
+                *odd.texts,
+                *odd.lines,
+                *self._marks(name),
+            ]
             for name, odd in self.odd_of.items()
         }
 
@@ -185,11 +217,11 @@ def without_nobodies(
     """Return a table in which rows that nobody is behind state nothing.
 
     They are: the heading again; a word of totals as the identifier or a quasi-identifier where
-    another cell is null, or in one of the last lines; where other rows have numbers, a word of
-    totals, means, pages and the like, a formula, or any word if nothing else is stated; one word in
-    all quasi-identifiers of which one is a number elsewhere, or one line of marks; words in
-    brackets in all of them, as units are; and lines of exports, unless rows have identifiers, or it
-    is a release, of which such a row may be what is left of somebody.
+    another cell is null, or in one of the last lines, or beside another value of it; where other
+    rows have numbers, a word of totals, means, pages and the like, a formula, or any word if
+    nothing else is stated; one word in all quasi-identifiers of which one is a number elsewhere, or
+    one line of marks; words in brackets in all of them, as units are; and lines of exports, unless
+    rows have identifiers, or it is a release, of which such a row may be what is left of somebody.
     """
     kinds = table.frame.select(_all(declared)).schema
     if any(each.is_nested() or each in (pl.Object, pl.Binary) for each in kinds.values()):
@@ -236,17 +268,25 @@ def _headings(odd_of: dict[str, _Odd]) -> list[pl.Expr]:
 
 
 def _totals(odd_of: dict[str, _Odd], declared: "Declared", n: int | None) -> list[pl.Expr]:
-    sums = [
-        _is_in(name, odd.totals)
-        for name, odd in odd_of.items()
-        if odd.totals and name not in declared.sensitive
-    ]
-    if not sums:
+    if not odd_of:
         return []
     lacks = pl.any_horizontal(pl.col(name).is_null() for name in odd_of)
-    if n is not None:
-        lacks |= pl.int_range(pl.len()) >= n - _LAST_LINES
-    return [pl.any_horizontal(sums) & lacks]
+    ends = lacks if n is None else lacks | (pl.int_range(pl.len()) >= n - _LAST_LINES)
+    found: list[pl.Expr] = []
+    for name, odd in odd_of.items():
+        if odd.totals and name not in declared.sensitive:
+            found.append(_is_in(name, odd.totals) & ends)
+        if odd.groups:
+            found += [_is_in(name, odd.groups) & lacks, _is_in(name, odd.lone_groups)]
+    return found
+
+
+def _of_groups(there: pl.DataFrame) -> pl.DataFrame:
+    """Return the distinct cells that are a word of totals and another cell."""
+    lower = there.with_columns(lower=_bare("cell").str.to_lowercase())
+    parts = pl.coalesce(pl.col("lower").str.extract(_OF_GROUP, i) for i in (1, 2))
+    found = lower.with_columns(parts.alias("of")).drop_nulls("of")
+    return found.filter(pl.col("of").is_in(lower["lower"].implode())) if len(found) else found
 
 
 def _among_numbers(odd_of: dict[str, _Odd], declared: "Declared") -> list[pl.Expr]:

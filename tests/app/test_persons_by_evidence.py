@@ -65,6 +65,38 @@ def test_a_row_of_blanks_is_left_out_and_counted(tmp_path: Path, form: str) -> N
     assert min(made.frame["count"]) >= K
 
 
+@pytest.mark.parametrize(
+    "form", ["{} Total", "Total {}", "Subtotal: {}", "{} - Summe", "Total for {}", "{} Average"]
+)
+@pytest.mark.parametrize("rest", [("", "900"), ("420", "900")])
+def test_the_totals_of_a_group_are_nobody(form: str, rest: tuple[str, str]) -> None:
+    wards = {ward: [(ward, str(20 + i), str(i)) for i in range(K)] for ward in ("A1", "B2", "C3")}
+    rows = [row for ward, here in wards.items() for row in (*here, (form.format(ward), *rest))]
+    table = pl.DataFrame(rows, schema=["ward", "age", "pay"], orient="row")
+    options: dict[str, Any] = {
+        "qi": ["ward", "age"],
+        "sa": "pay",
+        "k": K,
+        "model": "kaca",
+        "method": "fast",
+    }
+    made = anonymizer.anonymize(table, **options)
+    assert made.report.suppressed == {"states_nothing": len(wards)}
+    assert made.report.n_published == K * len(wards)
+
+
+def test_a_value_that_many_have_is_no_total_of_another() -> None:
+    values = ["hip", "total hip", "knee", "total knee"]
+    table = pl.DataFrame({"operation": values * K, "age": list(range(20, 20 + K)) * len(values)})
+    options: dict[str, Any] = {
+        "qi": ["operation", "age"],
+        "k": K,
+        "model": "kaca",
+        "method": "fast",
+    }
+    assert anonymizer.anonymize(table, **options).report.n_published == len(table)
+
+
 def test_who_states_no_quasi_identifier_hides_nobody_and_costs_others_nothing() -> None:
     with_some = people(silent=N_SILENT)
     made = anonymizer.anonymize(with_some, **OPTIONS)

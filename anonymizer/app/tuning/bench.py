@@ -37,7 +37,7 @@ TargetKind: TypeAlias = Literal["class", "number"]
 _NO_VALUE = ("", "?", *NO_VALUE)
 _MOST_NUMBERED = 10
 """Different numbers of a target that are taken for classes, if nothing else is said."""
-_FORMAT = 5
+_FORMAT = 6
 """Format of the journal; changes when trials of the same configuration would."""
 
 
@@ -80,8 +80,8 @@ class Bench:
     stated
         The bounds that are stated of the criteria whose default depends on d, by name.
     learner
-        The model: `tree`, a decision tree whose leaves hold at least a thousandth of the records;
-        `forest`, a random forest of 20 trees; `own`, the user's.
+        The model: `tree`, a decision tree whose leaves hold at least a share of the records (see
+        `leaf_share`); `forest`, a random forest of 20 such trees; `own`, the user's.
     own
         The user's model, or None.
     labels

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from anonymizer.algorithms.cells.representatives import representatives
@@ -21,9 +22,13 @@ from anonymizer.app.tuning.own_model import (
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.records import Schema
 
-LEAST_LEAF = 0.001
-"""Smallest share of the records in a leaf of the tree."""
+_LEAVES = (0.001, 0.003, 0.01, 0.03, 0.1)
+"""Shares of the records that a leaf may have at least; of fewer records, the first."""
+_PARTS, _FEWEST = 3, 30
 _N_TREES = 20
+_MOST_BENCHES = 64
+_leaf_of: dict[tuple[tuple[Window, ...], str, bool, int], float] = {}
+"""What was chosen for the same records, which all configurations share."""
 
 
 def score_of_release(bench: Bench, class_of: Sequence[Int32Array]) -> float | None:
@@ -117,14 +122,10 @@ def _own_score(bench: Bench, own: OwnModel, class_of: Sequence[Int32Array] | Non
 def _score(bench: Bench, features: FeatureArray, label: IntArray, weight: IntArray) -> float:
     numbers = bench.is_regression
     learned: Any = bench.labels[label] if numbers else label
-    model: Any
+    model = _model(bench, leaf_share(bench))
     if bench.learner == "tree":
-        tree = DecisionTreeRegressor if numbers else DecisionTreeClassifier
-        model = tree(min_weight_fraction_leaf=LEAST_LEAF, random_state=bench.seed)
         model.fit(features, learned, sample_weight=weight)
     else:  # samples rows with replacement, so each row must be listed
-        forest = RandomForestRegressor if numbers else RandomForestClassifier
-        model = forest(_N_TREES, random_state=bench.seed)
         model.fit(np.repeat(features, weight, axis=0), np.repeat(learned, weight))
     tested = bench.stating(bench.test_windows)
     truth = np.concatenate([window.target for window in tested])
@@ -132,6 +133,43 @@ def _score(bench: Bench, features: FeatureArray, label: IntArray, weight: IntArr
     if numbers:
         return score_of_numbers(predicted, bench.labels[truth])
     return accuracy(predicted, truth)
+
+
+def leaf_share(bench: Bench) -> float:
+    """Return the least share of the records in a leaf, the same for the original and releases.
+
+    That with which a model of the original training records says most of those it has not learned:
+    a smaller one learns noise, and a release, which has less of it, would look better.
+    """
+    key = bench.windows, bench.learner, bench.is_regression, bench.seed
+    if key not in _leaf_of:
+        if len(_leaf_of) >= _MOST_BENCHES:
+            _leaf_of.clear()
+        _leaf_of[key] = _chosen_leaf(bench)
+    return _leaf_of[key]
+
+
+def _chosen_leaf(bench: Bench) -> float:
+    stating = bench.stating(bench.windows)
+    label = np.concatenate([window.target for window in stating]).astype(np.int64)
+    if len(label) < _FEWEST:
+        return _LEAVES[0]
+    features = _original_features(stating, bench.schema)
+    learned = bench.labels[label] if bench.is_regression else label
+    parts = KFold(_PARTS, shuffle=True, random_state=bench.seed)
+    scores = [
+        cross_val_score(_model(bench, leaf), features, learned, cv=parts).mean() for leaf in _LEAVES
+    ]
+    return _LEAVES[int(np.argmax(scores))]
+
+
+def _model(bench: Bench, leaf: float) -> Any:  # noqa: ANN401  no types
+    options: Any = {"min_weight_fraction_leaf": leaf, "random_state": bench.seed}
+    if bench.learner == "tree":
+        tree = DecisionTreeRegressor if bench.is_regression else DecisionTreeClassifier
+        return tree(**options)
+    forest = RandomForestRegressor if bench.is_regression else RandomForestClassifier
+    return forest(_N_TREES, **options)
 
 
 def _original_features(windows: Sequence[Window], schema: Schema) -> FeatureArray:

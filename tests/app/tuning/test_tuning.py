@@ -38,7 +38,7 @@ from anonymizer.app.tuning.bench import (
 )
 from anonymizer.app.tuning.journal import TrialJournal
 from anonymizer.app.tuning.model_score import (
-    LEAST_LEAF,
+    leaf_share,
     score_of_guessing,
     score_of_original,
     score_of_release,
@@ -49,7 +49,7 @@ from anonymizer.app.tuning.space import Configuration, Space
 from anonymizer.app.tuning.time_shares import RowTime
 from anonymizer.app.tuning.trial import Row, Trial, try_row
 from anonymizer.app.tuning.tune_report import Sort, TuneReport, front, report_of
-from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Schema
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
@@ -138,7 +138,7 @@ def test_the_score_is_that_of_a_tree_that_learns_every_published_row(seed: int) 
         most = [Counter(here.records.qi[member, j].tolist()).most_common() for j in (1, 2)]
         values[member] = [age, *(min(v for v, n in m if n == m[0][1]) for m in most)]
     kept = class_of >= 0
-    model = DecisionTreeClassifier(min_weight_fraction_leaf=LEAST_LEAF, random_state=seed)
+    model = DecisionTreeClassifier(min_weight_fraction_leaf=leaf_share(made), random_state=seed)
     model.fit(encode(values, SCHEMA.qis)[kept], here.target[kept])
     shown = encode(values_of(judged.records.qi, SCHEMA.qis), SCHEMA.qis)
     # A leaf's majority may be a tie, which two trees break alike only by chance.
@@ -146,6 +146,36 @@ def test_the_score_is_that_of_a_tree_that_learns_every_published_row(seed: int) 
     told = score_of_release(made, [class_of])
     assert told is not None
     assert abs(told - expected) <= 0.1
+
+
+def with_targets(made: Bench, target_of: Callable[[Window], IntArray]) -> Bench:
+    """Return a bench with other targets."""
+    windows, judged = (
+        tuple(replace(w, target=target_of(w).astype(np.int32)) for w in each)
+        for each in (made.windows, made.test_windows)
+    )
+    return replace(made, windows=windows, test_windows=judged)
+
+
+def test_the_bar_is_not_lowered_by_noise_that_an_overgrown_tree_learns() -> None:
+    rng = np.random.default_rng(1)
+    learned, overgrown = [], []
+    for seed in range(4):
+        noise = with_targets(
+            bench(120, seed=seed), lambda w: (rng.random(w.records.n) < 0.3).astype(np.int64)
+        )
+        (here,), (judged,) = noise.windows, noise.test_windows
+        shown = [encode(values_of(w.records.qi, SCHEMA.qis), SCHEMA.qis) for w in (here, judged)]
+        tree = DecisionTreeClassifier(random_state=seed).fit(shown[0], here.target)
+        overgrown.append(tree.score(shown[1], judged.target))
+        learned.append(score_of_original(noise) or 0.0)
+    assert np.mean(learned) > np.mean(overgrown)
+
+
+def test_a_target_of_many_small_groups_is_learned_from_them() -> None:
+    parity = with_targets(bench(400), lambda w: w.records.qi.sum(axis=1) % 2)
+    assert leaf_share(parity) < 0.02
+    assert (score_of_original(parity) or 0) > 0.9
 
 
 def test_a_release_from_which_nothing_is_left_has_no_score() -> None:
