@@ -422,12 +422,13 @@ def _refuse(table: TextTable, name: str, faulty: BoolArray, why: str) -> None:
 def _refuse_without_leaf(
     table: TextTable, name: str, rules: ColumnRules, faulty: BoolArray
 ) -> None:
-    """Say in which row is a value that a hierarchy lacks, so that it can be put in."""
+    """Say which value a hierarchy lacks, so that it can be put in."""
     cells = texts(table, name)
     faulty = faulty & ~cells.is_in([branch[0] for branch in rules.branches]).to_numpy()
-    n = cells.filter(pl.Series(faulty)).n_unique()
-    others = f", nor have {n - 1} other values" if n > 1 else ""
-    _refuse(table, name, faulty, f"has no leaf in {rules.file}{others}")
+    values = cells.filter(pl.Series(faulty)).unique(maintain_order=True)
+    if len(values):
+        others = f", nor have {len(values) - 1} other values" if len(values) > 1 else ""
+        _refuse(table, name, faulty, f"{values[0]!r} has no leaf in {rules.file}{others}")
 
 
 def _marks(label: str, rules: ColumnRules) -> bool:

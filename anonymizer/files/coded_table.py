@@ -197,8 +197,8 @@ def code_table(table: TextTable, declared: Declared) -> CodedTable:
     InputError
         If a value is outside its declared domain, is not a number although one is declared, or is
         neither text nor number; the message names the column and the row (from 1, without the
-        header), never the value. Also if a column is missing, or if a hierarchy does not fit the
-        order of its attribute.
+        header), the value only if it lacks a leaf in a hierarchy. Also if a column is missing, or
+        if a hierarchy does not fit the order of its attribute.
 
     Notes
     -----

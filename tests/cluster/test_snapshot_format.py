@@ -23,7 +23,7 @@ from tests.console import ROOT
 KNOWN = {
     "source": "cbca581fdef894fb",
     "lane": "3619f6a5db65c0f2",
-    "stream": "18927926974b4d15",
+    "stream": "0409790ecd7e51b6",
     "messages": "4bd7c4edc9190b31",
 }
 """Digests of what format 5 looks like, by kind of stage."""

@@ -202,13 +202,12 @@ def test_nor_does_any_word_for_it_unless_nothing_else_is_below(tmp_path: Path, m
     assert read_hierarchy(path)[1] == ("?", mark, "*")
 
 
-@pytest.mark.parametrize("cells", [["a", "jane"], ["1", "77003"]])
-def test_a_value_without_a_leaf_is_told_by_its_row_and_the_file(
-    tmp_path: Path, cells: list[str]
+@pytest.mark.parametrize(("cells", "lacks"), [(["a", "c"], "c"), (["1", "3"], "3")])
+def test_a_value_without_a_leaf_is_named_with_the_file(
+    tmp_path: Path, cells: list[str], lacks: str
 ) -> None:
     path = tmp_path / "h.csv"
     path.write_text(f"{cells[0]};g;*\n2;h;*\n")
     rows = pl.DataFrame({"x": cells, "y": ["u", "u"]})
-    with pytest.raises(InputError, match=r"column x, row 2: has no leaf in .*h.csv") as refused:
+    with pytest.raises(InputError, match=f"column x, row 2: '{lacks}' has no leaf in .*h.csv"):
         anonymizer.anonymize(rows, k=2, qi=["x", "y"], hierarchies={"x": path})
-    assert cells[1] not in str(refused.value).replace(str(tmp_path), "")
