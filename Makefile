@@ -70,8 +70,8 @@ HAS_JAVA = java -version >/dev/null 2>&1 && mvn -version >/dev/null 2>&1
 HAS_DATA = @test -d "$$ANONYMIZER_DATA" || { echo "make: set ANONYMIZER_DATA to the folder with the real data" >&2; exit 2; }
 PROGRAMS = @for each in mosquitto chromium deploy.programs; do $(BIN)/python -m tests.$$each || exit; done
 
-# .ci/run has them fetched while the cores check types.
-programs: $(STAMP)
+# .ci/run has them fetched, and kernels compiled, while one core checks types.
+programs: $(COMPILED)
 	$(PROGRAMS)
 	@if $(HAS_JAVA); then $(MAKE) --no-print-directory $(SPARK_STAMP) $(KAFKA_STAMP); fi
 

@@ -674,8 +674,7 @@ def test_the_front_of_the_breast_cancer_table_keeps_what_it_says(tmp_path: Path)
         bands={RADIUS: EDGES},
     )
     space = Space(models=["cells"], k=range(2, 21), l=[1, 3])
-    report = tune(made, asked(space=space, min_score=None), tmp_path).report
-    assert report.original_score is not None
+    report = tune(made, asked(space=space, min_score=0.9), tmp_path).report
     assert len(report.trials) == 19 + 18
     assert all(trial.lossless for trial in report.trials)
     (here,) = made.windows
@@ -690,7 +689,7 @@ def test_the_front_of_the_breast_cancer_table_keeps_what_it_says(tmp_path: Path)
         assert trial.score == score_of_release(made, [class_of])
     assert report.recommended is not None
     assert report.recommended.score is not None
-    assert report.recommended.score >= report.original_score - 0.02
+    assert report.recommended.score >= 0.9
 
 
 @pytest.mark.data
