@@ -390,6 +390,18 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: anonymizer.anonymize(pd.DataFrame([[1, 2]], columns=["age", "age"]), qi="age", k=2),
         "table: column age is there twice",
     ),
+    "names in numbers": (
+        lambda: anonymizer.anonymize(pd.DataFrame([[1, 2]]), qi=[0], k=2),  # type: ignore[list-item]
+        "pass frame.rename(columns=str)",
+    ),
+    "name in a number": (
+        lambda: anonymizer.anonymize(pd.DataFrame([[1, 2]]), qi=0, k=2),  # type: ignore[arg-type]
+        "pass frame.rename(columns=str)",
+    ),
+    "index": (
+        lambda: anonymizer.anonymize(pd.DataFrame({"age": [1, 2]}).set_index("age"), qi="age", k=2),
+        "table: age is in the index: pass frame.reset_index()",
+    ),
     "several types": (
         lambda: anonymizer.anonymize(pd.DataFrame({"age": ["secret", 3]}), qi="age", k=2),
         "table: column age: holds values of several types",

@@ -440,4 +440,4 @@ def _between(least: float, most: float) -> str:
 
 def names_of(names: Names) -> Sequence[str]:
     """Return names as a sequence."""
-    return (names,) if isinstance(names, str) else tuple(names)
+    return (names,) if isinstance(names, str | int) else tuple(names)

@@ -63,12 +63,16 @@ def as_polars(frame: DataFrame, columns: Iterable[str] | None = None, *, name: s
     there = list(frame.columns)
     wanted = there if columns is None else list(dict.fromkeys(columns))
     for column in wanted:
-        if not isinstance(column, str):
-            raise InputError(f"{name}: has a column whose name is not text")
-        if column not in there:
-            raise no_column(name, column, [str(each) for each in there])
-        if there.count(column) > 1:
-            raise InputError(f"{name}: column {column} is there twice")
+        if column in there and isinstance(column, str):
+            continue
+        if not all(isinstance(each, str) for each in there):
+            renamed = "pass frame.rename(columns=str)"
+            raise InputError(f"{name}: has column names that are not text: {renamed}")
+        if _is_pandas(frame) and column in frame.index.names:
+            raise InputError(f"{name}: {column} is in the index: pass frame.reset_index()")
+        raise no_column(name, column, there)
+    if twice := [column for column in wanted if there.count(column) > 1]:
+        raise InputError(f"{name}: column {twice[0]} is there twice")
     if isinstance(frame, pl.DataFrame):
         return with_text_of_bytes(frame.select(wanted))
     return with_text_of_bytes(
