@@ -79,7 +79,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         workers[heard] = pid
     try:
         _relay(session, workers)
-    except BaseException:
+    except BaseException:  # also if interrupted: no worker may go on
         for heard, pid in workers.items():
             heard.close()
             os.kill(pid, signal.SIGINT)
