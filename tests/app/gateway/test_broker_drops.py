@@ -20,6 +20,8 @@ __all__ = ["compiled"]
 
 DROPS = {"drops_topic": "$SYS/broker/publish/messages/dropped"}
 QUEUE = 60
+ANSWERS = 2
+"""To a ping, and to the gateway's status: it publishes nothing else at QoS 1."""
 LIMITS = (
     "sys_interval 1",
     "max_inflight_messages 20",
@@ -29,11 +31,12 @@ LIMITS = (
 
 
 def others(since_s: float) -> float:
-    """Return a bound on the messages of its own that the broker has dropped since then.
+    """Return a bound on the packets of its own that the broker has dropped since then.
 
-    It sends one in each second of its clock, and the first of these seconds may have been short.
+    It sends one message in each second of its clock, and the first of these seconds may have been
+    short. With so full a queue it drops its answers to the gateway, too (seen in Mosquitto 2.0.11).
     """
-    return time.monotonic() - since_s + 1
+    return time.monotonic() - since_s + 1 + ANSWERS
 
 
 async def value(gateway: Gateway, name: str) -> int:
@@ -49,7 +52,7 @@ async def test_what_a_frozen_gateway_does_not_read_is_received_or_counted_by_the
     n, size = 3_000, 20_000
     broker = mosquitto(tmp_path, *LIMITS)
     await broker.start()
-    tables = quick(broker.url, broker=DROPS)
+    tables = quick(broker.url, broker=DROPS, public_network={"enabled": False})
     async with serving(tmp_path, tables) as gateway:
         await gateway.until_ready()
         gateway.signal(signal.SIGSTOP)
