@@ -65,7 +65,8 @@ def _check(path: Path, branches: list[Branch], lines: list[int]) -> None:
     """Raise `InputError` if the branches of some lines are no hierarchy."""
     for line, branch in zip(lines, branches, strict=True):
         if len(branch) == 1:
-            raise InputError(f"{path}: line {line}: has no level above the leaf")
+            hint = ": levels are separated by ;" * ("," in branch[0] or "\t" in branch[0])
+            raise InputError(f"{path}: line {line}: has no level above the leaf{hint}")
         if branch[-1] != branches[0][-1]:
             raise InputError(f"{path}: line {line}: ends in another root than the first line")
         if (mark := _marking_none(branch)) is not None:

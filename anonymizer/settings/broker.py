@@ -57,15 +57,16 @@ class BrokerSettings(Group):
     0: not at all, which suits live positions (MQTT 3.1.1: any other value means forever)."""
     status_topic: OutputTopic = "anonymizer/status"
     """Retained: `online`, `offline`, or `lost` by last will. Other reports of the gateway about
-    itself are beside it; give a second gateway a level of its own."""
+    itself are beside it, and `anonymizer/probe`, by which two gateways notice each other: they must
+    be allowed to publish and to read there, and nobody else to publish. The younger one ends,
+    unless it has a level of its own."""
     drops_topic: OutputTopic | None = None
     """Topic on which the broker publishes how many messages it has dropped; Mosquitto:
     `$SYS/broker/publish/messages/dropped`. They are exported as a metric. None: not counted."""
     max_backlog_s: NotNegative = 0.0
     """Positions that may have waited longer in the broker, in seconds, are suppressed as overload;
     otherwise devices that state no time would appear where they were. 10 is usual. It is measured
-    with probes that the gateway sends itself on `anonymizer/probe`, beside `status_topic`. It must
-    be allowed to publish and to read there, and nobody else to publish. 0: not measured."""
+    with probes that the gateway sends itself on `anonymizer/probe`. 0: not measured."""
 
     @property
     def reconnect_max_s(self) -> float:

@@ -18,6 +18,7 @@ from anonymizer.settings import BrokerSettings
 from anonymizer.settings.base import Qos
 from anonymizer.transport.connecting import client_id_of
 from anonymizer.transport.link import MqttLink
+from anonymizer.transport.other_gateways import MARK
 
 _PER_BOUND = 5
 """Probes in the time that input may wait."""
@@ -67,7 +68,7 @@ class Backlog:
         self._max_s = broker.max_backlog_s
         self._keeps_session = broker.session_expiry_s > 0
         self._monotonic = monotonic
-        self._token = secrets.token_hex(16).encode()  # nobody else can make a probe
+        self._token = MARK + secrets.token_hex(16).encode()  # nobody else can make a probe
         self._numbers = itertools.count()
         self._awaited: dict[bytes, tuple[Qos, float]] = {}
         self.qos = frozenset(qos)
@@ -142,12 +143,10 @@ class Backlog:
     def without_probes(
         self, deliveries: Sequence[Delivery]
     ) -> tuple[Sequence[Delivery], list[int]]:
-        """Return a batch without its probes, and their receipts.
+        """Return a batch without what gateways send to themselves and each other, and receipts.
 
         The age afterwards is that of what arrives after this batch.
         """
-        if not self._awaited:
-            return deliveries, []
         packed = PackedDeliveries.of(deliveries)
         rows = self._rows(packed)
         if not rows:
@@ -160,16 +159,16 @@ class Backlog:
         return rest, receipts[receipts > 0].tolist()
 
     def _rows(self, packed: PackedDeliveries) -> list[int]:
-        """Return the rows of the probes in a batch."""
+        """Return the rows in a batch of what gateways say on the topic of probes."""
         bounds, rows, topic = packed.columns.bounds, list[int](), self._topic.encode()
-        at = packed.stream.find(self._token)
+        at = packed.stream.find(MARK)
         while at >= 0:
             row = int(np.searchsorted(bounds[:, 2], at, side="right")) - 1
             if row >= 0 and at < bounds[row, 3]:  # the bytes may hold more than this batch
                 begin, end = bounds[row, :2].tolist()
                 if packed.stream[begin:end] == topic:  # a device may have seen the token
                     rows.append(row)
-            at = packed.stream.find(self._token, at + len(self._token))
+            at = packed.stream.find(MARK, at + len(MARK))
         return rows
 
     def _returned(self, payload: bytes) -> None:

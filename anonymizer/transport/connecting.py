@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from anonymizer.settings import BrokerSettings
 
 _PORTS = {"mqtt": 1883, "mqtts": 8883, "ws": 80, "wss": 443}
-_NO_TLS = "the TLS handshake was cut off; if this port has no TLS, write mqtt:// or ws://"
+_SPEAKS = {"mqtts": "TLS", "ws": "WebSocket", "wss": "WebSocket and TLS"}
+_MUTE = (TimeoutError, ConnectionResetError, ConnectionAbortedError, ssl.SSLError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,17 +73,14 @@ async def open_wire(
         from anonymizer.transport.websocket import WebSocket  # noqa: PLC0415  few brokers need it
 
         over = WebSocket(wire, access.websocket)
-    try:
-        await asyncio.get_running_loop().create_connection(
-            lambda: wire if over is None else over,
-            access.host,
-            access.port,
-            ssl=access.tls,
-            ssl_handshake_timeout=timeout_s if access.tls else None,
-            ssl_shutdown_timeout=close_timeout_s if access.tls else None,
-        )
-    except ConnectionResetError as error:
-        raise (TransportError(_NO_TLS) if access.tls else error) from None
+    await asyncio.get_running_loop().create_connection(
+        lambda: wire if over is None else over,
+        access.host,
+        access.port,
+        ssl=access.tls,
+        ssl_handshake_timeout=timeout_s if access.tls else None,
+        ssl_shutdown_timeout=close_timeout_s if access.tls else None,
+    )
     if over is None:
         return
     try:
@@ -131,9 +129,22 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         reason = getattr(error, "reason", None) or "unknown"  # absent if Python itself raised it
         return f"TLS failed: {reason.replace('_', ' ').lower()}"
+    if isinstance(error, ConnectionResetError):
+        return "Connection reset by peer"  # TLS has no words for it
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     return str(error)
+
+
+def is_mute(error: Exception) -> bool:
+    """Return whether a connection failed as if the peer spoke something else than the client."""
+    return isinstance(error, _MUTE) and not isinstance(error, ssl.SSLCertVerificationError)
+
+
+def doubting(reason: str, *, url: str) -> str:
+    """Return a reason with the question whether the port is the one of this URL."""
+    over = _SPEAKS.get(urlsplit(url).scheme, "plain TCP")
+    return f"{reason}; does this port speak MQTT over {over}, as the URL says?"
 
 
 def _password(settings: "BrokerSettings") -> str | None:

@@ -18,6 +18,8 @@ from anonymizer.transport.broker_profile import (
 from anonymizer.transport.connecting import (
     Access,
     backoff_s,
+    doubting,
+    is_mute,
     open_wire,
     read_access,
     reason_of,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 ONLINE, OFFLINE, LOST = b"online", b"offline", b"lost"
 """Retained payloads of the status topic."""
 
-
+_MUTE = {Loss.CLOSED, Loss.MALFORMED}
 _ASKED_S = 2.0
 """Time for the answer of a broker that is asked in MQTT 5."""
 
@@ -288,7 +290,7 @@ class MqttLink:
                 await self._connect(session, access, deadline)
         except (OSError, TransportError) as error:
             self._count_end(session)
-            self._tell(False, reason_of(error))
+            self._tell(False, reason_of(error), is_mute=is_mute(error))
             return session is not None and session.n_batches > 0
         used = session.usable
         if self._learn(session):
@@ -308,13 +310,17 @@ class MqttLink:
             session.end("given up")
             if used:
                 self._asked.ended_later()
-            self._tell(False, session.reason)
+            self._tell(False, session.reason, is_mute=session.loss in _MUTE)
         if session.failure is not None:
             self._failure = session.failure
             self._closing.set()
         return used or session.n_batches > 0
 
-    def _tell(self, connected: bool, reason: str) -> None:  # noqa: FBT001  the callback's shape
+    def _tell(self, connected: bool, reason: str, *, is_mute: bool = False) -> None:  # noqa: FBT001
+        """Say whether it is connected; `is_mute`: it ended as if the peer spoke no MQTT."""
+        accepted = self._session is not None and self._session.accepted
+        if is_mute and not accepted and not self.counts.n_connections:
+            reason = doubting(reason, url=self._settings.url)
         self._problem = "" if connected else reason
         self._on_state(connected, reason)
 

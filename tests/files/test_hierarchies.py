@@ -42,6 +42,7 @@ def test_branches_are_read_leaf_first_of_any_length_and_without_repetition(tmp_p
         ("", "is empty"),
         ("a;*\n;*\n", "line 2: has no leaf"),
         ("a;*\nb\n", "line 2: has no level above the leaf"),
+        ("a,*\nb,*\n", "line 1: has no level above the leaf: levels are separated by ;"),
         ("a;g;*\nb;g\n", "line 2: ends in another root"),
         ("a;g;*\n\na;h;*\n", "line 3: a label names two nodes"),
         ('a;*\n"b;*\n', "line 2: has no level above the leaf"),

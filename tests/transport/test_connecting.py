@@ -96,7 +96,7 @@ def test_waits_spread_over_the_whole_range() -> None:
         (TimeoutError(), "no answer in time"),
         (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
         (socket.gaierror(-2, "Name or service not known"), "Name or service not known"),
-        (ConnectionResetError(), "ConnectionResetError"),
+        (ConnectionResetError(), "Connection reset by peer"),
         (ssl.SSLError(), "TLS failed: unknown"),
         (TransportError("broker.ca_file cannot be used"), "broker.ca_file cannot be used"),
         (

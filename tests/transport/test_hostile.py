@@ -22,6 +22,9 @@ from tests.transport.support import DEADLINE_S, Inbox, running, settings
 NOBODY_ANSWERS = b""
 
 
+_DOUBT = "does this port speak MQTT over plain TCP, as the URL says?"
+
+
 def answering(answer: bytes, connections: list[bytes]) -> Serve:
     """Answer each CONNECT with the same bytes, then wait for the client to go."""
 
@@ -36,8 +39,8 @@ def answering(answer: bytes, connections: list[bytes]) -> Serve:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "no answer in time"),
-        (b"SSH-2.0-OpenSSH_9.2p1\r\n" * 9, "malformed packet"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", f"no answer in time; {_DOUBT}"),
+        (b"SSH-2.0-OpenSSH_9.2p1\r\n" * 9, _DOUBT),
         pytest.param(b"\xff" * 100, "malformed packet", id="ones-malformed packet"),
         (b"\x20\x00", "malformed|Protocol|Malformed|disconnected"),
         (b"\x20\x03\x00\x99\x00", "malformed|disconnected"),
@@ -64,12 +67,14 @@ async def test_a_link_leaves_a_peer_that_breaks_the_protocol_and_tries_again(
             client_id="link",
             deliver=inbox.deliver,
             on_state=inbox.on_state,
-            connect_timeout_s=0.2 if reason == "no answer in time" else DEADLINE_S,
+            connect_timeout_s=0.2 if reason.startswith("no answer") else DEADLINE_S,
         )
         async with running(link, connected=False):
             await inbox.until(lambda: len(connections) >= 3)
     failures = [why for up, why in inbox.states if not up]
     assert any(word in failures[0] for word in reason.split("|")), failures[0]
+    was_accepted = answer.startswith(ACCEPTED)
+    assert not (was_accepted and _DOUBT in failures[0])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from enum import Enum, auto
 from functools import partial
@@ -47,6 +47,7 @@ from anonymizer.transport import MqttLink
 from anonymizer.transport.backlog import Backlog
 from anonymizer.transport.broker_drops import BrokerDrops
 from anonymizer.transport.connecting import client_id_of
+from anonymizer.transport.other_gateways import OtherGateways
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -172,6 +173,7 @@ class Gateway:
             outputs=self._outputs.held_until,
         )
         self._refused = self._refused_outputs(key=key)
+        self._others = self._other_gateways(key=key)
         self._sides = Sides(list(self._all_sides(network, key=key)))
         self._metrics = OwnMetrics(
             self.flow,
@@ -260,6 +262,8 @@ class Gateway:
                 now = self._published_now
                 yield CurrentTopic(settings.current, groups, link, unsent, now=now).side()
         yield self._own_reports()
+        if others := self._others:
+            yield _gauge("others", others, notes=lambda: others.notes)
         zones = self._zones_link(key=key)
         yield self._of_positions(zones)
         if zones:
@@ -306,6 +310,17 @@ class Gateway:
             n_undelivered=lambda: self.ledger.n(Outcome.SUPPRESSED__UNDELIVERED),
         )
 
+    def _other_gateways(self, *, key: bytes) -> OtherGateways | None:
+        if self._settings.in_kafka:  # where they share a group
+            return None
+        return OtherGateways(
+            self._settings.broker,
+            topic=self._settings.topics.probe,
+            key=key,
+            started_ns=time.time_ns(),
+            found=lambda: self._log.warning("another gateway began, and is to end: this one stays"),
+        )
+
     def _zones_link(self, *, key: bytes) -> ZonesLink | None:
         if self.flow.device_zones is None:
             return None
@@ -314,9 +329,11 @@ class Gateway:
 
     def _of_positions(self, zones: ZonesLink | None) -> GatewaySide:
         """Return the connection of positions; statements of zones can arrive before these."""
-        link, backlog = self._link, self._backlog
+        link, backlog, others = self._link, self._backlog, self._others
 
         async def receive() -> None:
+            if others:
+                await others.until_alone()
             if zones:
                 await zones.until_connected()
             await link.run()
@@ -533,10 +550,13 @@ def _of_broker(link: "MqttLink | KafkaLink") -> list[str]:
     return problems
 
 
-def _gauge(name: str, gauge: BrokerDrops | Backlog) -> GatewaySide:
-    return GatewaySide(
-        services=[Service(name, gauge.run, close=gauge.close)], links={name: gauge.counts}
-    )
+def _gauge(
+    name: str,
+    gauge: BrokerDrops | Backlog | OtherGateways,
+    notes: Callable[[], Sequence[str]] = tuple,
+) -> GatewaySide:
+    services = [Service(name, gauge.run, close=gauge.close)]
+    return GatewaySide(services=services, links={name: gauge.counts}, notes=notes)
 
 
 async def _publish_slow(outputs: Outputs) -> None:

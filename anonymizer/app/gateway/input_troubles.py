@@ -9,6 +9,7 @@
 """
 
 from collections.abc import Mapping
+from math import inf
 
 from anonymizer.algorithms.positions.id_succession import Succession
 from anonymizer.domain.outcomes import Outcome
@@ -37,11 +38,15 @@ NO_ROOM = (
     " broker's log for a user who publishes under many ids or very often, else raise"
     " presence.max_devices"
 )
+TOO_SLOW = (
+    "inputs: positions are lost because ticks take longer than tick.interval_s: kernels are still"
+    " being compiled, as the log says, or there is too little CPU for so many positions"
+)
 """What is wrong, and what to do; it contains no number."""
 
 
 class NoRoomWatch:
-    """Watches positions that are lost as overload, whichever table or queue is full.
+    """Watches positions that are lost as overload: a table or queue is full, or ticks are late.
 
     It reports once they have been lost for some seconds, and again only after there was room for
     longer. A burst that passes sooner is in the counts alone.
@@ -52,12 +57,19 @@ class NoRoomWatch:
         self._since_s: float | None = None
         self._last_s = 0.0
         self._reported = False
+        self._n_late, self._late_s, self._why = 0, -inf, NO_ROOM
 
-    def see(self, counts: Mapping[Outcome, int], *, at_s: float) -> bool:
-        """Take in counts since any time, at a monotonic time; return whether it has just begun."""
+    def see(self, counts: Mapping[Outcome, int], *, n_late: int, at_s: float) -> bool:
+        """Take in counts since any time, at a monotonic time; return whether it has just begun.
+
+        `n_late`: ticks that were late. Who is late keeps the newest position of each device.
+        """
         n = counts.get(Outcome.SUPPRESSED__OVERLOAD, 0)
         before, self._n = self._n, n
+        if n_late > self._n_late:
+            self._n_late, self._late_s = n_late, at_s
         if before is not None and n > before:
+            self._why = TOO_SLOW if at_s - self._late_s <= _ROOM_S else NO_ROOM
             self._since_s = at_s if self._since_s is None else self._since_s
             self._last_s = at_s
         elif self._since_s is not None and at_s - self._last_s > _ROOM_S:
@@ -68,8 +80,8 @@ class NoRoomWatch:
 
     @property
     def problems(self) -> list[str]:
-        """A sentence for readiness while there is no room."""
-        return [NO_ROOM] if self._reported else []
+        """A sentence for readiness while they are lost."""
+        return [self._why] if self._reported else []
 
 
 class ChangingIds:

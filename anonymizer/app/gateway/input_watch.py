@@ -13,7 +13,6 @@ import structlog
 
 from anonymizer.app.gateway.input_troubles import (
     IDS_CHANGE,
-    NO_ROOM,
     TOO_LARGE,
     WHY_SILENT,
     ChangingIds,
@@ -121,8 +120,9 @@ class InputWatch:
         counts = self._flow.ledger.counts()
         if self._too_large.see(counts, at_s=at_s):
             self._log.warning("regions are too large", problem=TOO_LARGE)
-        if self._no_room.see(counts, at_s=at_s):
-            self._log.warning("there is no room for all that arrives", problem=NO_ROOM)
+        if self._no_room.see(counts, n_late=self._flow.stats.n_late_ticks, at_s=at_s):
+            [problem] = self._no_room.problems
+            self._log.warning("there is no room for all that arrives", problem=problem)
         succession = self._flow.mobile.intake.succession
         if self._changing.see(succession):
             share = round(succession.share, 2)

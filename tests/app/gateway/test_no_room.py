@@ -1,6 +1,6 @@
 """Positions that are lost because a table or queue is full: once in the log, and in readiness."""
 
-from anonymizer.app.gateway.input_troubles import NO_ROOM, NoRoomWatch
+from anonymizer.app.gateway.input_troubles import NO_ROOM, TOO_SLOW, NoRoomWatch
 from anonymizer.domain.outcomes import Outcome
 
 
@@ -9,7 +9,7 @@ def seen(lost: list[int]) -> tuple[list[int], list[bool]]:
     watch, total, reported, problem = NoRoomWatch(), 0, [], []
     for at_s, n in enumerate(lost):
         total += n
-        if watch.see({Outcome.SUPPRESSED__OVERLOAD: total}, at_s=float(at_s)):
+        if watch.see({Outcome.SUPPRESSED__OVERLOAD: total}, n_late=0, at_s=float(at_s)):
             reported.append(at_s)
         problem.append(watch.problems == [NO_ROOM])
     return reported, problem
@@ -33,3 +33,12 @@ def test_a_burst_that_passes_is_in_the_counts_alone() -> None:
 
 def test_what_was_lost_before_it_began_to_look_is_not_reported() -> None:
     assert seen([900, *[0] * 9])[0] == []
+
+
+def test_late_ticks_are_not_taken_for_a_full_table() -> None:
+    watch = NoRoomWatch()
+    for second in range(10):  # the machine is slow, then somebody fills a table
+        watch.see({Outcome.SUPPRESSED__OVERLOAD: 7 * second}, n_late=second, at_s=float(second))
+    assert watch.problems == [TOO_SLOW]
+    watch.see({Outcome.SUPPRESSED__OVERLOAD: 100}, n_late=9, at_s=40.0)
+    assert watch.problems == [NO_ROOM]
