@@ -107,3 +107,17 @@ def test_every_documented_input_of_phones_counts_the_user_alone() -> None:
     phones = [each for each in stated if each.codec in NAMED_BY_TOPIC]
     assert {each.codec for each in phones} == NAMED_BY_TOPIC
     assert all(len(id_levels(each.topic)) == 1 for each in phones)
+
+
+@pytest.mark.parametrize("name", [None, *ECOSYSTEMS])
+def test_by_the_rules_that_we_write_gateways_alone_hear_each_other(name: str | None) -> None:
+    lines = SHIPPED
+    if name is not None:
+        known = ECOSYSTEMS[name]
+        lines = list(rules(Settings.model_validate({"inputs": [known.input]}), known, ()))
+    gateway, analyst = (
+        list(itertools.takewhile(bool, lines[lines.index(f"user {user}") :]))
+        for user in ("gateway", "analyst")
+    )
+    assert {"topic read anonymizer/probe", "topic write anonymizer/#"} <= set(gateway)
+    assert "topic deny anonymizer/probe" in analyst

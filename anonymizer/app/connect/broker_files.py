@@ -71,6 +71,7 @@ def rules(settings: Settings, ecosystem: Ecosystem, readers: Collection[str]) ->
     yield f"user {GATEWAY}"
     yield from (f"topic read {each}" for each in raw)
     yield from (f"topic write {each}/#" for each in trees)
+    yield f"topic read {settings.topics.probe}"
     if PUBLIC in readers:
         yield f"topic write {_OF_THE_PUBLIC}"
     if settings.broker.drops_topic:
@@ -80,6 +81,7 @@ def rules(settings: Settings, ecosystem: Ecosystem, readers: Collection[str]) ->
     yield f"user {ANALYST}"
     yield from (f"topic read {each}/#" for each in trees)
     yield f"topic deny {ecosystem.raw}"
+    yield f"topic deny {settings.topics.probe}"
     yield ""
     if PUBLIC in readers:
         yield f"user {PUBLIC}"
