@@ -22,6 +22,7 @@ from prometheus_client import CollectorRegistry
 
 from anonymizer.app.gateway.api import api_routes
 from anonymizer.app.gateway.declared_streams import declared_streams
+from anonymizer.app.gateway.refused_outputs import RefusedOutputs
 from anonymizer.app.gateway.service import raise_known, stop_at_signal
 from anonymizer.app.gateway.starting import Startup
 from anonymizer.cluster.bridge_metrics import PUBLIC_OF_BRIDGES, BridgeCollector, Passed
@@ -202,14 +203,25 @@ class Bridge:
             broker.model_copy(update={"session_expiry_s": 0, "status_topic": status_topic}),
             client_id=client_id_of(broker, key=self._key, role=f"out-{name}"),
             deliver=lambda _: None,
-            on_state=lambda up, why: self._log.info("mqtt out", connected=up, reason=why),
+            on_state=self._note_out,
             announce=True,
             close_timeout_s=_GOODBYE_S,
+        )
+        self._refused = RefusedOutputs(
+            settings,
+            client_id=client_id_of(broker, key=self._key, role=f"ask-{name}"),
+            connected=lambda: self._out.connected,
+            n_undelivered=lambda: self.passed.n_refused["not_taken"],
+            unused=[settings.topics.rejected],
         )
         self._outflow = Outflow(settings, self._out, self.passed)
         self._receiver: Receiver | None = None
         self._keeper: ReleaseKeeper | None = None
         self._lost, self._lost_at = "", 0.0
+
+    def _note_out(self, up: bool, why: str) -> None:  # noqa: FBT001  the link's callback
+        self._log.info("mqtt out", connected=up, reason=why)
+        self._refused.renew()
 
     def note_lost(self, why: str) -> None:
         """Say from now on that Kafka is lost, and why; empty: it is not."""
@@ -288,10 +300,12 @@ class Bridge:
                     group.create_task(_failing(each.failed), name="kafka")
                     for each in (sender, receiver)
                 ]
-                ticking = group.create_task(self._state_ticks(), name="ticks")
+                endless = [heard]
+                endless.append(group.create_task(self._refused.run(), name="refused outputs"))
+                endless.append(group.create_task(self._state_ticks(), name="ticks"))
                 await stop.wait()
-                ticking.cancel()
-                heard.cancel()
+                for task in endless:
+                    task.cancel()
                 await self._drain(receiver)
                 for link in self._links.values():
                     await link.close()
@@ -422,7 +436,8 @@ class Bridge:
             "kafka: too much waits for it": self.passed.is_paused,
             self._outflow.problem: bool(self._outflow.problem),
         }
-        return [problem for problem, there_is in problems.items() if there_is]
+        found = [problem for problem, there_is in problems.items() if there_is]
+        return found + self._refused.problems
 
 
 async def _run(link: MqttLink, after: asyncio.Task[None] | None) -> None:

@@ -367,6 +367,24 @@ async def test_nothing_acknowledged_is_lost_when_kafka_and_bridges_are_killed(
     assert not any("dropped" in line for line in broker.log)
 
 
+async def test_a_bridge_is_not_ready_while_the_broker_refuses_outputs(tmp_path: Path) -> None:
+    """Also before anything is published, and without Kafka."""
+    rules = tmp_path / "acl"
+    rules.write_text("topic readwrite in/#\ntopic readwrite anonymizer/status/#\n")
+    rules.chmod(0o600)
+    broker = mosquitto(tmp_path, "allow_anonymous true", f"acl_file {rules}")
+    await broker.start()
+    stop = asyncio.Event()
+    settings = load_settings(settings_file(tmp_path, broker, Kafka(tmp_path), "t"))
+    bridge = Bridge(settings, name="one")
+    running = asyncio.create_task(bridge.run(stop))
+    refused = "broker: it refuses messages on cloaked/positions (not authorized)"
+    await until(lambda: any(each.startswith(refused) for each in bridge.why_not_ready()), refused)
+    stop.set()
+    await running
+    await broker.stop()
+
+
 async def test_without_kafka_a_bridge_stops_reading(
     broker: LocalBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

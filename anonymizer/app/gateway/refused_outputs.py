@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import structlog
 
@@ -27,6 +27,8 @@ class RefusedOutputs:
         Returns whether the gateway is connected.
     n_undelivered
         Returns how many positions could not be published so far.
+    unused
+        Topics on which nothing is published after all.
     """
 
     def __init__(
@@ -36,10 +38,11 @@ class RefusedOutputs:
         client_id: str,
         connected: Callable[[], bool],
         n_undelivered: Callable[[], int],
+        unused: Collection[str] = (),
     ) -> None:
         self._broker, self._client_id = settings.broker, client_id
         self._groups_topic = settings.output.topic
-        self._settings = settings
+        self._settings, self._unused = settings, unused
         self._connected, self._n_undelivered = connected, n_undelivered
         self._is_new = False
         self._n_before = 0
@@ -52,17 +55,18 @@ class RefusedOutputs:
         return GatewaySide(
             services=[Service("refused outputs", self.run)],
             problems=lambda: self.problems,
-            connected=self._renew,
+            connected=self.renew,
         )
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
+        """Ask soon, as the connection is a new one."""
         self._is_new = True
 
     async def run(self) -> None:
         """Ask again and again, until cancelled."""
         from anonymizer.app.contract import outgoing_topics  # noqa: PLC0415  records, too
 
-        topics = outgoing_topics(self._settings)
+        topics = [each for each in outgoing_topics(self._settings) if each not in self._unused]
         while True:
             if self._connected() and self._is_due(time.monotonic()):
                 await self._ask(topics)
