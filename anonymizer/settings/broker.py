@@ -56,10 +56,9 @@ class BrokerSettings(Group):
     """How long the broker keeps undelivered messages while the gateway is not connected.
     0: not at all, which suits live positions (MQTT 3.1.1: any other value means forever)."""
     status_topic: OutputTopic = "anonymizer/status"
-    """Retained: `online`, `offline`, or `lost` by last will. Other reports of the gateway about
-    itself are beside it, and `anonymizer/probe`, by which two gateways notice each other: they must
-    be allowed to publish and to read there, and nobody else to publish. The younger one ends,
-    unless it has a level of its own."""
+    """Retained: `online`, `offline`, or `lost` by last will. Other reports of the gateway are
+    beside it, and `anonymizer/probe`, by which gateways notice each other: they alone must be
+    allowed to publish and to read there. Of two with one topic the younger ends."""
     drops_topic: OutputTopic | None = None
     """Topic on which the broker publishes how many messages it has dropped; Mosquitto:
     `$SYS/broker/publish/messages/dropped`. They are exported as a metric. None: not counted."""
