@@ -15,6 +15,8 @@ _SEP = re.compile(rb"(?i)\A(?:\xef\xbb\xbf)?\"?sep=(.)\"?\r?\n", re.DOTALL)
 _COMMENTS = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t]*\r?\n)*(?:#[^\n]*\n|[ \t]*\r?\n)+")
 _BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _LONG_BOMS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_NO_LINE = f"has a line of more than {_CHUNK_BYTES >> 20} MiB, so it is no table"
+"""To look for its end takes several times its size of memory."""
 NOT_UTF_8 = "is not UTF-8 text: save it as UTF-8"
 _ISO_2022 = (b"\x1b$", b"\x1b(")
 """Escapes to other letters within ASCII."""
@@ -41,7 +43,7 @@ def csv_text(opened: Callable[[], BinaryIO]) -> CsvText:
     Raises
     ------
     ValueError
-        If it is in no encoding that is read.
+        If it is in no encoding that is read, or has a line of 32 MiB; one of 16 MiB may pass.
     """
     with opened() as file:
         first = file.readline(64)
@@ -94,6 +96,8 @@ def _is_utf_8(first: bytes, rest: BinaryIO) -> bool:
             if any(escape in chunk for escape in _ISO_2022):
                 return False
             decoder.decode(chunk)
+            if len(chunk) == _CHUNK_BYTES and b"\n" not in chunk:
+                raise ValueError(_NO_LINE)
             chunk = rest.read(_CHUNK_BYTES)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from anonymizer.errors import InputError
-from anonymizer.files.csv_text import csv_text
+from anonymizer.files.csv_text import UTF_8, csv_text
 from anonymizer.files.tables import read_table
 from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
@@ -259,3 +259,10 @@ def test_what_is_packed_under_another_name_is_told(
     plain = tmp_path / "b.csv"
     plain.write_text("BZh1,PK\n1,2\n")
     assert len(read_table(plain)) == 1
+
+
+def test_a_line_without_an_end_is_refused_and_lines_with_one_are_not() -> None:
+    head, size = b"id,age\n", 2**25
+    assert csv_text(lambda: BytesIO(head + b"a,1\n" * (size // 4))) == UTF_8
+    with pytest.raises(ValueError, match="has a line of more than 16 MiB"):
+        csv_text(lambda: BytesIO(head + b"a" * size))
