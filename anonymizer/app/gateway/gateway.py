@@ -329,11 +329,10 @@ class Gateway:
 
     def _of_positions(self, zones: ZonesLink | None) -> GatewaySide:
         """Return the connection of positions; statements of zones can arrive before these."""
-        link, backlog, others = self._link, self._backlog, self._others
+        link, backlog = self._link, self._backlog
 
         async def receive() -> None:
-            if others:
-                await others.until_alone()
+            await self._until_alone()
             if zones:
                 await zones.until_connected()
             await link.run()
@@ -427,7 +426,7 @@ class Gateway:
                 self._log.info("listening", url=self.http.url)
             async with asyncio.TaskGroup() as group:
                 if self.records:  # they end by themselves, in their own time
-                    group.create_task(self.records.run(stop), name="records")
+                    group.create_task(self._record(self.records, stop), name="records")
                 stages = self._stages()
                 self._sides.start(group)
                 stages.start(group)
@@ -436,6 +435,15 @@ class Gateway:
                 await stages.drain()
                 await self._sides.stop()
         self._log.info("stopped", received=self.ledger.n_received, **self._counts())
+
+    async def _record(self, records: "Recorder", stop: asyncio.Event) -> None:
+        """Take in records, unless an older gateway does, whose session this one would take over."""
+        await self._until_alone()
+        await records.run(stop)
+
+    async def _until_alone(self) -> None:
+        if self._others:
+            await self._others.until_alone()
 
     def _published_now(self) -> float:
         """Return the time of a message that would be published now."""

@@ -1,12 +1,16 @@
 """Two gateways that publish the same devices, each in groups of its own, on a Mosquitto."""
 
 import asyncio
+import re
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.gateway.service import raise_known
 from anonymizer.errors import GuaranteeError
@@ -16,14 +20,15 @@ from anonymizer.transport.local_brokers import LocalBroker
 from anonymizer.transport.other_gateways import MARK, OtherGateways
 from tests.app.gateway.started import NETWORK, running
 from tests.end_to_end import DEADLINE_S, quick
+from tests.pipeline.records.made import FLEET
 
 TOPIC = "anonymizer/probe"
 
 
-def gateway_of(url: str, table: dict[str, str]) -> Gateway:
-    """Return a gateway with more of the table of the broker."""
-    tables = quick(url)
-    return Gateway(Settings.model_validate(tables | {"broker": tables["broker"] | table}), NETWORK)
+def gateway_of(url: str, table: dict[str, str], **tables: Any) -> Gateway:  # noqa: ANN401
+    """Return a gateway with more of the table of the broker, and other tables."""
+    settings = Settings.model_validate(quick(url, broker={"url": url, **table}, **tables))
+    return Gateway(settings, NETWORK, declared_streams(settings))
 
 
 async def ended(gateway_run: asyncio.Task[None]) -> None:
@@ -38,15 +43,19 @@ async def ended(gateway_run: asyncio.Task[None]) -> None:
 
 @pytest.mark.parametrize("fixed_id", [False, True])
 async def test_of_two_gateways_the_younger_ends_before_it_has_taken_in_anything(
-    broker: LocalBroker, *, fixed_id: bool
+    broker: LocalBroker, tmp_path: Path, *, fixed_id: bool
 ) -> None:
     table = {"client_id": "0123456789abcdef" * 2} if fixed_id else {}
-    elder, younger = (gateway_of(broker.url, table) for _ in range(2))
+    elder, younger = (
+        gateway_of(broker.url, table, streams=[FLEET], store={"path": tmp_path / name})
+        for name in ("elder", "younger")
+    )
     async with running(elder):
         serving = asyncio.create_task(younger.run(asyncio.Event()), name="the younger")
         with pytest.raises(GuaranteeError, match=r"^broker\.status_topic: another gateway"):
             await ended(serving)
         assert not younger._link.counts.n_connections
+        assert sum(bool(re.search(r" as \S+-records", line)) for line in broker.log) == 1
         assert (elder._link.connected, elder._link.counts.n_connections) == (True, 1)
 
 
