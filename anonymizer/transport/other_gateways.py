@@ -24,7 +24,6 @@ _ANSWER_S = 0.25
 """Time for the answer of another, after what this one said has come back from the broker."""
 _PATIENCE_S = 2.0
 """Time for that to come back, at the start."""
-_MOST_KNOWN = 100
 _IS_YOUNGER = (
     "broker.status_topic: another gateway is at work on this broker with the same, and together"
     " they would promise less than k: stop one, or if their devices differ, give this one a"
@@ -50,7 +49,7 @@ class OtherGateways:
     started_ns
         Wall-clock time at which this gateway was started: of two, the earlier one stays.
     found
-        Called when a younger one says for the first time that it is there.
+        Called when a younger one is there, at most once between two messages of this one.
     """
 
     def __init__(
@@ -65,7 +64,6 @@ class OtherGateways:
         token = secrets.token_hex(16)
         self._own = MARK + b"%020d %s" % (started_ns, token.encode())
         self._topic, self._found = topic, found
-        self._known = set[bytes]()
         self._due, self._elder, self._decided = (asyncio.Event() for _ in range(3))
         self._is_heard = False
         # A fixed client id is that of the other gateway, too.
@@ -134,16 +132,9 @@ class OtherGateways:
             if said == self._own:
                 self._is_heard = True
                 asyncio.get_running_loop().call_later(_ANSWER_S, self._decided.set)
-            elif _SAYS.fullmatch(said) and said not in self._known:
-                if len(self._known) >= _MOST_KNOWN:
-                    self._known.clear()
-                self._known.add(said)
-                self._note(said)
-
-    def _note(self, said: bytes) -> None:
-        if said < self._own:
-            self._elder.set()
-            self._decided.set()
-        else:
-            self._due.set()  # it is told at once
-            self._found()
+            elif _SAYS.fullmatch(said) and said < self._own:
+                self._elder.set()
+                self._decided.set()
+            elif _SAYS.fullmatch(said) and not self._due.is_set():
+                self._due.set()  # it is answered at once
+                self._found()

@@ -69,7 +69,8 @@ async def test_gateways_with_status_topics_of_their_own_leave_each_other_alone(
             assert others is not None
             async with asyncio.timeout(DEADLINE_S):
                 await others._decided.wait()
-            assert (others._is_heard, others.notes, others._known) == (True, [], set())
+            assert (others._is_heard, others.notes) == (True, [])
+            assert not others._elder.is_set() | others._due.is_set()
 
 
 class Said(OtherGateways):
@@ -98,7 +99,7 @@ def test_of_any_gateways_one_stays_whatever_each_hears_first(
         gateway.hear(data.draw(st.permutations(others * 2)))
     [stays] = [each for each in gateways if not each._elder.is_set()]
     assert stays._own == min(each._own for each in gateways)
-    assert stays.n_found == len(gateways) - 1
+    assert stays.n_found == (len(gateways) > 1)
 
 
 @given(st.lists(st.binary(max_size=80).map(lambda tail: MARK + tail) | st.binary(max_size=20)))
