@@ -84,7 +84,8 @@ class OtherGateways:
     @property
     def notes(self) -> list[str]:
         """Why another would not be noticed; empty: it would, or there is no connection."""
-        is_deaf = self._link.connected and self._decided.is_set() and not self._is_heard
+        is_let_in = self._link.connected or self._link.problem.startswith("subscription refused")
+        is_deaf = is_let_in and self._decided.is_set() and not self._is_heard
         return [_IS_DEAF.format(topic=self._topic)] if is_deaf else []
 
     async def until_alone(self) -> None:

@@ -16,7 +16,7 @@ from anonymizer.app.gateway.service import raise_known
 from anonymizer.errors import GuaranteeError
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import BrokerSettings, Settings
-from anonymizer.transport.local_brokers import LocalBroker
+from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from anonymizer.transport.other_gateways import MARK, OtherGateways
 from tests.app.gateway.started import NETWORK, running
 from tests.end_to_end import DEADLINE_S, quick
@@ -71,6 +71,18 @@ async def test_gateways_with_status_topics_of_their_own_leave_each_other_alone(
                 await others._decided.wait()
             assert (others._is_heard, others.notes) == (True, [])
             assert not others._elder.is_set() | others._due.is_set()
+
+
+async def test_a_gateway_that_may_not_read_the_topic_goes_on_and_says_so(tmp_path: Path) -> None:
+    rules = tmp_path / "acl"
+    rules.write_text("topic readwrite positions/#\ntopic write anonymizer/#\n")
+    rules.chmod(0o600)
+    broker = mosquitto(tmp_path, "allow_anonymous true", f"acl_file {rules}")
+    await broker.start()
+    gateway = gateway_of(broker.url, {})
+    async with running(gateway):
+        assert any(TOPIC in note for note in gateway._sides.notes())
+    await broker.stop()
 
 
 class Said(OtherGateways):
