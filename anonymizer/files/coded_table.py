@@ -400,7 +400,8 @@ def open_codes(shown: pl.DataFrame, n: int, path: Path) -> Int32Array:
     """
     for column in shown:
         if column.dtype.is_nested() or column.dtype == pl.Object:
-            raise InputError(f"{path}: column {column.name}: holds what no csv could")
+            why = f"holds {column.dtype.base_type()}: make columns of it, or leave it out"
+            raise InputError(f"{path}: column {column.name}: {why}")
     return _columns([_ranks(column) for column in shown], n)
 
 

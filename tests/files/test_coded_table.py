@@ -245,7 +245,7 @@ def test_the_codes_of_what_is_published_as_it_is_are_equal_where_that_is() -> No
     rows = table(age=[1, 2, 3, 4], illness=["b", "a", None, "b"], shift=[2.5, 2.5, 1.0, None])
     made = code_table(rows, Declared(qis=["age"], sensitive=["illness"], keep=["shift"]))
     assert made.open_code.tolist() == [[2, 2], [1, 2], [0, 1], [2, 0]]
-    with pytest.raises(InputError, match="column shift: holds what no csv could"):
+    with pytest.raises(InputError, match="column shift: holds List: make columns of it"):
         code_table(table(age=[1], shift=[[1]]), Declared(qis=["age"], keep=["shift"]))
 
 
