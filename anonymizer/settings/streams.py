@@ -169,8 +169,9 @@ class StreamSettings(Group):
     window_s: Positive = 300.0
     """Length of a window, in event time."""
     utc_offset_h: Annotated[float, Field(ge=-14, le=14)] = 0.0
-    """How far local time is ahead of UTC. Local time applies to texts without an offset, to the
-    time of day, and to the days that windows are aligned with."""
+    """How far local time is ahead of UTC, all year: in summer times without an offset would be an
+    hour ahead, so let sources state one. Local time applies to texts without an offset, to the time
+    of day, and to the days that windows are aligned with."""
     lateness_s: NotNegative = 30.0
     """A window closes when every active source has sent a time this long after its end."""
     idle_s: Positive | None = None

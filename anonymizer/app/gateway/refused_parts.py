@@ -11,7 +11,10 @@ _CAUSES: Mapping[Outcome, str] = {
         "are late: their times lie in windows that have closed, also before the last start. If a"
         " clock was ahead then, see Clocks in docs/operating.md"
     ),
-    Outcome.INVALID__FUTURE_TIME: "are dated in the future: look at this machine's clock",
+    Outcome.INVALID__FUTURE_TIME: (
+        "are dated in the future: look at this machine's clock, and if they are texts without an"
+        " offset at streams.utc_offset_h, which knows no summer time"
+    ),
     Outcome.INVALID__ANCIENT_TIME: "are dated before 1970: look at the senders' clocks",
 }
 
