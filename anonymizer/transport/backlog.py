@@ -13,11 +13,9 @@ from math import inf
 import numpy as np
 
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery, Link, LinkCounts, Outgoing
+from anonymizer.pipeline.ports import Delivery, Link, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.settings.base import Qos
-from anonymizer.transport.connecting import client_id_of
-from anonymizer.transport.link import MqttLink
 from anonymizer.transport.other_gateways import MARK
 
 _PER_BOUND = 5
@@ -31,7 +29,6 @@ class Backlog:
 
     A probe waits in the broker behind the input that came before it. What arrives after a probe is
     therefore no older than the probe. The broker may keep a queue for each QoS, so each has probes.
-    They are sent on a connection of their own, on which acknowledgements need not wait.
 
     Parameters
     ----------
@@ -40,8 +37,8 @@ class Backlog:
     topic
         Of the probes. The connection of the input must subscribe to it with the largest QoS of the
         input.
-    key
-        Secret for the client id, see `client_id_of`.
+    link
+        On which they are sent; not that of the input, on which acknowledgements may wait.
     qos
         The QoS of each input.
     monotonic
@@ -60,11 +57,11 @@ class Backlog:
         broker: BrokerSettings,
         *,
         topic: str,
-        key: bytes,
+        link: Link,
         qos: Iterable[Qos],
         monotonic: Callable[[], float],
     ) -> None:
-        self._topic = topic
+        self._topic, self._link = topic, link
         self._max_s = broker.max_backlog_s
         self._keeps_session = broker.session_expiry_s > 0
         self._monotonic = monotonic
@@ -74,16 +71,6 @@ class Backlog:
         self.qos = frozenset(qos)
         self._known_s = dict.fromkeys(self.qos, -inf if self._keeps_session else inf)
         self.n_returned = 0
-        self._link = MqttLink(
-            broker.model_copy(update={"session_expiry_s": 0}),
-            client_id=client_id_of(broker, key=key, role="probes"),
-            deliver=lambda _: None,
-        )
-
-    @property
-    def counts(self) -> LinkCounts:
-        """Counts of the connections on which probes are sent."""
-        return self._link.counts
 
     @property
     def age_s(self) -> float:
@@ -114,23 +101,12 @@ class Backlog:
             self._known_s = dict.fromkeys(self.qos, self._monotonic() if connected else inf)
 
     async def run(self) -> None:
-        """Send probes until `close`."""
-        async with asyncio.TaskGroup() as group:
-            sending = group.create_task(self.send_probes(self._link), name="send probes")
-            await self._link.run()
-            sending.cancel()
-
-    async def close(self) -> None:
-        """Disconnect, so that `run` returns."""
-        await self._link.close()
-
-    async def send_probes(self, link: Link) -> None:
-        """Send probes on a connection until cancelled."""
+        """Send probes until cancelled."""
         every_s = self._max_s / _PER_BOUND
         while True:
-            if link.connected:
+            if self._link.connected:
                 for qos in self.qos:
-                    await link.publish([self._probe(qos)], qos=qos, timeout_s=every_s)
+                    await self._link.publish([self._probe(qos)], qos=qos, timeout_s=every_s)
             await asyncio.sleep(every_s)
 
     def _probe(self, qos: Qos) -> Outgoing:

@@ -50,6 +50,11 @@ class OtherGateways:
         Wall-clock time at which this gateway was started: of two, the earlier one stays.
     found
         Called when a younger one is there, at most once between two messages of this one.
+
+    Attributes
+    ----------
+    link
+        The connection.
     """
 
     def __init__(
@@ -68,7 +73,7 @@ class OtherGateways:
         self._is_heard = False
         # A fixed client id is that of the other gateway, too.
         client_id = f"{client_id_of(broker, key=key, role='beside')}-{token[:8]}"
-        self._link = MqttLink(
+        self.link = MqttLink(
             broker.model_copy(update={"session_expiry_s": 0}),
             client_id=client_id,
             deliver=self._deliver,
@@ -79,12 +84,12 @@ class OtherGateways:
     @property
     def counts(self) -> LinkCounts:
         """Counts of the connections."""
-        return self._link.counts
+        return self.link.counts
 
     @property
     def notes(self) -> list[str]:
         """Why another would not be noticed; empty: it would, or there is no connection."""
-        is_let_in = self._link.connected or self._link.problem.startswith("subscription refused")
+        is_let_in = self.link.connected or self.link.problem.startswith("subscription refused")
         is_deaf = is_let_in and self._decided.is_set() and not self._is_heard
         return [_IS_DEAF.format(topic=self._topic)] if is_deaf else []
 
@@ -101,20 +106,20 @@ class OtherGateways:
         """Say that this gateway is there until `close`; GuaranteeError if there is an older one."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(does()) for does in (self._say, self._end_if_younger)]
-            await self._link.run()
+            await self.link.run()
             for task in tasks:
                 task.cancel()
 
     async def close(self) -> None:
         """Disconnect, so that `run` returns."""
-        await self._link.close()
+        await self.link.close()
 
     async def _say(self) -> None:
         while True:
-            await self._link.until_connected()
+            await self.link.until_connected()
             self._due.clear()
             message = Outgoing(self._topic, self._own)
-            await self._link.publish([message], qos=0, timeout_s=_EVERY_S)
+            await self.link.publish([message], qos=0, timeout_s=_EVERY_S)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_EVERY_S):
                     await self._due.wait()

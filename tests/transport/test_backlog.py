@@ -13,7 +13,7 @@ from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.settings.base import Qos
-from anonymizer.transport import MemoryBroker, MemoryLink, MqttLink
+from anonymizer.transport import MemoryBroker, MemoryLink
 from anonymizer.transport.backlog import Backlog
 from tests.transport.support import DEADLINE_S, running
 
@@ -30,7 +30,8 @@ class Clock:
 
 def backlog(clock: Clock, *, qos: Sequence[Qos] = (0,), kept_s: int = 0) -> Backlog:
     settings = BrokerSettings(session_expiry_s=kept_s, max_backlog_s=10)
-    return Backlog(settings, topic=TOPIC, key=bytes(32), qos=qos, monotonic=clock)
+    link = MemoryLink(MemoryBroker(), client_id="probes", deliver=lambda _: None)
+    return Backlog(settings, topic=TOPIC, link=link, qos=qos, monotonic=clock)
 
 
 def delivery(probe: Outgoing, receipt: int = 0) -> Delivery:
@@ -144,13 +145,6 @@ def test_probes_that_the_broker_drops_take_no_memory() -> None:
 
 async def test_probes_come_back_over_the_connection_of_the_input() -> None:
     broker = MemoryBroker()
-    measured = Backlog(
-        BrokerSettings(max_backlog_s=0.1),
-        topic=TOPIC,
-        key=bytes(32),
-        qos=(0, 1),
-        monotonic=time.monotonic,
-    )
     returned = asyncio.Event()
 
     def deliver(batch: Sequence[Delivery]) -> None:
@@ -161,9 +155,16 @@ async def test_probes_come_back_over_the_connection_of_the_input() -> None:
             returned.set()
 
     link = MemoryLink(broker, client_id="gateway", deliver=deliver, subscriptions=[(TOPIC, 1)])
+    measured = Backlog(
+        BrokerSettings(max_backlog_s=0.1),
+        topic=TOPIC,
+        link=link,
+        qos=(0, 1),
+        monotonic=time.monotonic,
+    )
     async with running(link):
         measured.note_state(connected=True)
-        probing = asyncio.create_task(measured.send_probes(link), name="probes")
+        probing = asyncio.create_task(measured.run(), name="probes")
         async with asyncio.timeout(DEADLINE_S):
             await returned.wait()
         probing.cancel()
@@ -174,7 +175,7 @@ def test_what_is_wrong_depends_on_whether_any_probe_ever_came_back(
 ) -> None:
     measured = backlog(Clock())
     assert measured.problem.startswith("broker: not connected for probes")
-    monkeypatch.setattr(MqttLink, "connected", True)
+    monkeypatch.setattr(MemoryLink, "connected", True)
     assert "may the gateway use anonymizer/probe?" in measured.problem
     measured.without_probes([delivery(measured._probe(0))])
     assert measured.problem == "broker: positions have waited there for more than 10 s"

@@ -160,7 +160,8 @@ class Gateway:
         )
         # Without a store nothing outlives this process, and neither does the session.
         key = self.records.store.secret if self.records else secrets.token_bytes(32)
-        self._backlog = _backlog(settings, key=key)
+        self._others = self._other_gateways(key=key)
+        self._backlog = _backlog(settings, self._others)
         self._link = self._kafka_link() if settings.in_kafka else self._mqtt_link(key=key)
         counts_drops = settings.broker.drops_topic and not settings.in_kafka
         self._drops = BrokerDrops(settings.broker, key=key) if counts_drops else None
@@ -173,7 +174,6 @@ class Gateway:
             outputs=self._outputs.held_until,
         )
         self._refused = self._refused_outputs(key=key)
-        self._others = self._other_gateways(key=key)
         self._sides = Sides(list(self._all_sides(network, key=key)))
         self._metrics = OwnMetrics(
             self.flow,
@@ -274,7 +274,7 @@ class Gateway:
         if self._drops:
             yield _gauge("drops", self._drops)
         if self._backlog:
-            yield _gauge("probes", self._backlog)
+            yield GatewaySide(services=[Service("probes", self._backlog.run)])
         if self.records:
             yield self.records.side()
         yield unsent.side()
@@ -533,13 +533,13 @@ class Gateway:
             self._log.warning("no broker for records", reason=reason)
 
 
-def _backlog(settings: Settings, *, key: bytes) -> Backlog | None:
-    if not settings.broker.max_backlog_s or settings.in_kafka or not settings.inputs:
+def _backlog(settings: Settings, others: OtherGateways | None) -> Backlog | None:
+    if not settings.broker.max_backlog_s or others is None or not settings.inputs:
         return None
     return Backlog(
         settings.broker,
         topic=settings.topics.probe,
-        key=key,
+        link=others.link,
         qos=[i.qos for i in settings.inputs],
         monotonic=time.monotonic,
     )
@@ -560,7 +560,7 @@ def _of_broker(link: "MqttLink | KafkaLink") -> list[str]:
 
 def _gauge(
     name: str,
-    gauge: BrokerDrops | Backlog | OtherGateways,
+    gauge: BrokerDrops | OtherGateways,
     notes: Callable[[], Sequence[str]] = tuple,
 ) -> GatewaySide:
     services = [Service(name, gauge.run, close=gauge.close)]
