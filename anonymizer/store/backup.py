@@ -9,7 +9,7 @@ from urllib.parse import quote
 from anonymizer.errors import InputError
 from anonymizer.store.published_windows import check_kind
 from anonymizer.store.row_seals import SEALED
-from anonymizer.store.sqlite_file import OLD_SEAL_BYTES, open_file, store_error
+from anonymizer.store.sqlite_file import open_file, store_error
 
 _PAGES_AT_ONCE = 1000
 _COPIED = {
@@ -21,8 +21,6 @@ _COPIED = {
 }
 _BESIDE = ("-wal", "-shm", "-journal", "-lock", "-mark")
 """Files of SQLite, and of the store, beside a store."""
-_OF_VERSION_4 = f"substr(newest, 1, length(newest) - {OLD_SEAL_BYTES})"
-"""Which had a seal at the end of this value."""
 
 
 def back_up(path: Path, out: Path, *, everything: bool = False) -> None:
@@ -102,15 +100,10 @@ def _copy_published(path: Path, part: Path) -> None:
         if application != own:
             raise store_error(path, "is not a store of records of this version")
         target.execute("BEGIN IMMEDIATE")
-        (version,) = target.execute("PRAGMA source.user_version").fetchone()
         for table, rows in _COPIED.items():
             columns = ", ".join(SEALED[table])
-            # Version 4 had a seal at the end of this value.
-            read = columns.replace(
-                "newest", "substr(newest, 1, length(newest) - 8)" if version == 4 else "newest"
-            )
             target.execute(
-                f"INSERT INTO {table} ({columns}) SELECT {read} FROM source.{table}{rows}"  # noqa: S608  names of ours
+                f"INSERT INTO {table} ({columns}) SELECT {columns} FROM source.{table}{rows}"  # noqa: S608  names of ours
             )
         target.execute("COMMIT")
         target.execute("DETACH source")

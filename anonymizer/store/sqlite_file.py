@@ -6,35 +6,26 @@ Only one process uses the file at a time, and only its user can read it.
 import errno
 import fcntl
 import os
-import re
 import secrets
 import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
 from anonymizer.errors import SettingsError, StoreError
 from anonymizer.pipeline.records.store_port import PartRow
 from anonymizer.store.log_damage import is_damaged
-from anonymizer.store.parts_log import PartsLog, tables_of_parts
-from anonymizer.store.row_seals import (
-    SEALED,
-    all_sound,
-    keep_sealed,
-    know_seals,
-    seal_all,
-)
+from anonymizer.store.parts_log import PartsLog
+from anonymizer.store.row_seals import SEALED, all_sound, keep_sealed, know_seals, seal_all
 from anonymizer.store.store_mark import StoreMark
 
 APPLICATION_ID = 0x616E7265
 VERSION = 6
-READABLE = (1, 2, 3, 4, 5, VERSION)
-"""Versions whose published windows can be read; a gateway turns an older file into the newest."""
-OLD_SEAL_BYTES = 8
-"""Of the seals of version 4, at the end of `streams.newest` and `vehicles.state`."""
+READABLE = (1, VERSION)
+"""Versions of releases, whose published windows can be read; a gateway turns the first into the
+newest."""
 _KEY_BYTES = 32
 FOLDS_IDS = "folds ids"
 """Name of the secret that is there if a key of a vehicle is that of all writings of its id."""
@@ -305,7 +296,7 @@ def _check(
     elif is_as_closed is False or mark.version not in {0, version}:
         raise mark.damaged()
     elif version != VERSION:
-        _upgrade(connection, version, mark)
+        _upgrade(connection)
     if not is_as_closed:
         (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
@@ -329,70 +320,29 @@ def _create(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def _upgrade(connection: sqlite3.Connection, version: int, mark: StoreMark) -> None:
-    """Turn a file of an older version into one of the newest.
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Turn a file of version 1 into one of the newest.
 
-    Version 1 had digests of messages beside their key, and the parts of all windows in one table.
-    Version 2 had a row for each part, in a table for each open window. Up to version 3 no row was
-    sealed; in version 4, those of streams and vehicles, at the end of a value. Up to version 5 no
-    window was found by its times, and a table of parts had the number of its window.
+    It had no seals, no window was found by its times, the parts of all windows were in one table,
+    and digests of messages beside their key.
     """
     connection.execute("BEGIN IMMEDIATE")
-    if (version == 4 and not _unseal(connection)) or (version == 5 and not all_sound(connection)):
-        raise mark.damaged()
     for statement in SCHEMA.split(";\n"):
         if any(new in statement for new in ("TABLE offsets", "INDEX ended", "INDEX closed")):
-            connection.execute(re.sub("(TABLE|INDEX)", r"\1 IF NOT EXISTS", statement, count=1))
+            connection.execute(statement)
     for table in SEALED:
-        columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-        if "seal" not in columns:
+        if table != "offsets":
             connection.execute(f"ALTER TABLE {table} ADD COLUMN seal INTEGER")
-    _convert_parts(connection, version)
+    log = PartsLog(connection)
+    parts_of: dict[tuple[int, int], list[PartRow]] = {}
+    for stream, window, number, *rest in connection.execute(
+        "SELECT stream, window, number, vehicle, source, ts, cells FROM parts ORDER BY number"
+    ).fetchall():
+        parts_of.setdefault((stream, window), []).append(PartRow(number, window, *rest))
+    connection.execute("DROP TABLE parts")
+    connection.execute("DROP TABLE recent")
+    for (stream, window), parts in parts_of.items():
+        log.append(stream, window, parts)
     seal_all(connection)
     connection.execute(f"PRAGMA user_version={VERSION}")
     connection.execute("COMMIT")
-
-
-def _convert_parts(connection: sqlite3.Connection, version: int) -> None:
-    """Put the parts of open windows into tables as they are now."""
-    rows = []
-    if version == 1:
-        rows = connection.execute(
-            "SELECT stream, window, number, vehicle, source, ts, cells FROM parts ORDER BY number"
-        ).fetchall()
-        connection.execute("DROP TABLE parts")
-        connection.execute("DROP TABLE recent")
-    for table in tables_of_parts(connection):
-        if version == 2:
-            rows += connection.execute(
-                "SELECT ?, ?, number, vehicle, source, ts, cells"  # noqa: S608  two numbers
-                f' FROM "{table}" ORDER BY number',
-                [int(number) for number in table.split()[1:]],
-            )
-            connection.execute(f'DROP TABLE "{table}"')
-        elif version < 5:
-            connection.execute(f'ALTER TABLE "{table}" ADD COLUMN seal INTEGER')
-    log = PartsLog(connection)
-    parts_of: dict[tuple[int, int], list[PartRow]] = {}
-    for stream, window, number, *rest in rows:
-        parts_of.setdefault((stream, window), []).append(PartRow(number, window, *rest))
-    for (stream, window), parts in parts_of.items():
-        log.append(stream, window, parts)
-
-
-def _unseal(connection: sqlite3.Connection) -> bool:
-    """Take the seals of version 4 away; return whether all were right."""
-    for table, value, key in (
-        ("streams", "newest", "id, name, shape, closed_before, next_message"),
-        ("vehicles", "state", "stream, vehicle"),
-    ):
-        rows = connection.execute(f"SELECT {value}, {key} FROM {table}").fetchall()  # noqa: S608  names of ours
-        for sealed, *fields in rows:
-            digest = blake2b(sealed[:-OLD_SEAL_BYTES], digest_size=OLD_SEAL_BYTES)
-            digest.update(repr(tuple(fields)).encode())
-            if digest.digest() != sealed[-OLD_SEAL_BYTES:]:
-                return False
-        connection.execute(
-            f"UPDATE {table} SET {value} = substr({value}, 1, length({value}) - {OLD_SEAL_BYTES})"  # noqa: S608  likewise
-        )
-    return True

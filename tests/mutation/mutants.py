@@ -425,7 +425,7 @@ MODULES = (
             ("wal_checkpoint(TRUNCATE)", "wal_checkpoint(PASSIVE)"),
             ("fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_SH | fcntl.LOCK_NB"),
             ("            os.fchmod(made, _MODE)", "            os.fstat(made)"),
-            ('        connection.execute("DROP TABLE recent")\n', ""),
+            ('    connection.execute("DROP TABLE recent")\n', ""),
         ),
     ),
     Module(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from anonymizer.pipeline.records.store_port import PartRow
-from anonymizer.store import RecordStore, ReleaseReader
+from anonymizer.store import RecordStore, ReleaseReader, back_up
 from anonymizer.store.parts_log import tables_of_parts
 from anonymizer.store.sqlite_file import APPLICATION_ID
 from tests.store.kept import CAR, VAN, closed, part, recall, taken
@@ -121,50 +121,45 @@ CREATE TABLE vehicles (stream INTEGER NOT NULL, vehicle BLOB NOT NULL, seen INTE
     state BLOB NOT NULL, PRIMARY KEY (stream, vehicle)) WITHOUT ROWID;
 CREATE INDEX unseen ON vehicles (stream, seen);
 """
-VERSION_2 = VERSION_1.replace("TABLE parts", "TABLE old").replace("ON parts", "ON old")
-"""Its parts are in a table for each window, a row each."""
 PARTS = (part(1), part(2, window=8), part(3, window=8, vehicle=VAN))
 
 
-def write_old_version(path: Path, version: int) -> None:
+def write_old_version(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
-        db.executescript(VERSION_1 if version == 1 else VERSION_2)
-        db.execute(f"PRAGMA user_version = {version}")
+        db.executescript(VERSION_1)
+        db.execute("PRAGMA user_version = 1")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute("INSERT INTO secrets VALUES ('key', ?)", (b"k" * 32,))
         db.execute("INSERT INTO streams VALUES (1, 'fleet', 'a', ?, 7, 3)", (bytes(16),))
-        for row in PARTS:
-            if version == 1:
-                db.execute("INSERT INTO parts VALUES (1, ?, ?, ?, ?, ?, ?)", row)
-                continue
-            table = f"parts 1 {row.window}"
-            db.execute(
-                f'CREATE TABLE IF NOT EXISTS "{table}" (number INTEGER PRIMARY KEY, vehicle BLOB'
-                " NOT NULL, source INTEGER NOT NULL, ts REAL NOT NULL, cells BLOB NOT NULL)"
-            )
-            db.execute(
-                f'INSERT INTO "{table}" VALUES (?, ?, ?, ?, ?)',  # noqa: S608  a number
-                (row.number, *row[2:]),
-            )
-        if version == 1:
-            db.execute("INSERT INTO recent VALUES (1, ?)", (b"digests of messages",))
+        db.executemany("INSERT INTO parts VALUES (1, ?, ?, ?, ?, ?, ?)", PARTS)
+        db.execute("INSERT INTO recent VALUES (1, ?)", (b"digests of messages",))
         summary = {"records": 4, "published": 4, "classes": 1, "promised_k": 4}
         db.execute("INSERT INTO windows VALUES (1, 6, 60, 70, 0, ?)", (json.dumps(summary),))
         db.execute("INSERT INTO classes VALUES (1, 1, 6, 't', 'one', 4, 0.0)")
+        db.execute("INSERT INTO classes VALUES (2, 1, 5, 't', ?, 4, NULL)", (b"two",))
+        db.execute("INSERT INTO accounts VALUES (1, 'received', 3)")
+        db.execute("INSERT INTO vehicles VALUES (1, ?, 6, ?)", (CAR, b"c" * 40))
         db.commit()
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_an_older_file_keeps_its_open_windows_and_loses_its_digests(
-    path: Path, version: int
+def test_a_file_of_the_first_release_keeps_its_open_windows_and_loses_its_digests(
+    path: Path,
 ) -> None:
-    write_old_version(path, version)
+    write_old_version(path)
     assert ReleaseReader(path).count(["fleet"]) == 1  # before a gateway has opened it
-    with closing(RecordStore(path, keep_published_s=1e9)) as store:
-        assert store.secret == b"k" * 32
-        recalled = recall(store)
-        assert recalled.parts == [*PARTS]
-        assert len(tables_of_parts(store._db)) == 2
+    back_up(path, path.with_name("copy"))
+    assert ReleaseReader(path.with_name("copy")).count(["fleet"]) == 1
+    for _ in range(2):  # converted, and opened again
+        with closing(RecordStore(path, keep_published_s=1e9)) as store:
+            assert store.secret == b"k" * 32
+            assert not store.folds_ids  # its histories have keys of ids as they were written
+            recalled = recall(store)
+            assert recalled.parts == [*PARTS]
+            assert (recalled.floor, recalled.next_message) == (7, 3)
+            assert recalled.counts == {"received": 3}
+            assert store.memories("fleet", [CAR, VAN]) == {CAR: b"c" * 40}
+            assert [each.message.payload for each in store.waiting(limit=9)] == [b"two"]
+            assert len(tables_of_parts(store._db)) == 2
     content = on_disk(path)
     assert b"digests of messages" not in content
     assert CAR in content
