@@ -16,18 +16,12 @@ class MissingExtraError(SettingsError, ImportError):
 
 
 class Extra(NamedTuple):
-    """One entry of `optional-dependencies` in pyproject.toml.
-
-    Attributes
-    ----------
-    needed_by
-        What needs it, in the plural.
-    modules
-        The modules that it brings, as imported.
-    """
+    """One entry of `optional-dependencies` in pyproject.toml."""
 
     needed_by: str
+    """What needs it, in the plural."""
     modules: tuple[str, ...]
+    """The modules that it brings, as imported."""
 
 
 DISTRIBUTION = "anonymizer-gateway"

@@ -66,24 +66,16 @@ port = 0
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Positions that wait.
-
-    Attributes
-    ----------
-    form
-        `native`, or `j2735` for basic safety messages, of which each has one position.
-    n
-        How many there are.
-    per_message
-        How many one message has.
-    n_gateways
-        So many processes of one consumer group read it; bare programs as well.
-    """
+    """Positions that wait."""
 
     form: str
+    """`native`, or `j2735` for basic safety messages, of which each has one position."""
     n: int
+    """How many there are."""
     per_message: int = 1
+    """How many one message has."""
     n_gateways: int = 1
+    """So many processes of one consumer group read it; bare programs as well."""
     n_devices: int = 20_000
     network: str = "city:10000"
 

@@ -52,35 +52,25 @@ _MOST_GROWTH_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """Runs of one cluster at rising rates, until it no longer keeps up.
-
-    Attributes
-    ----------
-    n_workers
-        Workers; there is one bridge.
-    per_message
-        Positions in a message; more than 1: a gateway sends those of many devices.
-    rates_per_s
-        Positions per second, each of another device; rising.
-    qos
-        Of the devices' messages.
-    n_sources, n_districts
-        Stages of each kind.
-    n_replicas
-        Brokers of Kafka, each with a copy of all that there is.
-    settle_s, seconds
-        Time from the first cloaked message to the measurement, and its duration.
-    """
+    """Runs of one cluster at rising rates, until it no longer keeps up."""
 
     n_workers: int
+    """Workers; there is one bridge."""
     per_message: int
+    """Positions in a message; more than 1: a gateway sends those of many devices."""
     rates_per_s: Sequence[int]
+    """Positions per second, each of another device; rising."""
     qos: int = 0
+    """Of the devices' messages."""
     n_sources: int = 4
     n_districts: int = 8
+    """`n_sources`, `n_districts`: stages of each kind."""
     n_replicas: int = 1
+    """Brokers of Kafka, each with a copy of all that there is."""
     settle_s: float = 20.0
     seconds: float = 30.0
+    """`settle_s`, `seconds`: time from the first cloaked message to the measurement, and its
+    duration."""
     network: str = "city:10000"
 
 

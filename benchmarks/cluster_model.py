@@ -22,24 +22,17 @@ _SILENT = 3
 
 
 class Layout(NamedTuple):
-    """A cluster and its load.
-
-    Attributes
-    ----------
-    rate_per_s
-        Positions per second.
-    n_sources, n_districts, n_workers, n_bridges
-        How many there are of each.
-    tick_s
-        Length of a tick.
-    """
+    """A cluster and its load."""
 
     rate_per_s: float
+    """Positions per second."""
     n_sources: int
     n_districts: int
     n_workers: int
     n_bridges: int = 1
+    """`n_sources`, `n_districts`, `n_workers`, `n_bridges`: how many there are of each."""
     tick_s: float = 1.0
+    """Length of a tick."""
 
     @classmethod
     def of(cls, row: Row) -> Self:
@@ -86,24 +79,16 @@ PROGRAMS = ("bridge", "workers", "kafka")
 
 
 class Costs(NamedTuple):
-    """CPU seconds for each unit of what a program's work grows with, see `_terms`.
-
-    Attributes
-    ----------
-    of
-        By program.
-    given_s
-        CPU seconds a position of each program that is no part of the cluster.
-    share_of_sources
-        Share of a worker's work that sources do; districts do the rest.
-    hop_s
-        Time from the commit of a message in Kafka until who reads it has it.
-    """
+    """CPU seconds for each unit of what a program's work grows with, see `_terms`."""
 
     of: Mapping[str, FloatArray]
+    """By program."""
     given_s: Mapping[str, float]
+    """CPU seconds a position of each program that is no part of the cluster."""
     share_of_sources: float
+    """Share of a worker's work that sources do; districts do the rest."""
     hop_s: float = 0.0
+    """Time from the commit of a message in Kafka until who reads it has it."""
 
     @classmethod
     def fitted(
@@ -145,18 +130,12 @@ class Costs(NamedTuple):
 
 
 class Simulated(NamedTuple):
-    """What a simulation shows.
-
-    Attributes
-    ----------
-    delay_s
-        Of what each district publishes at each tick, from the end of the tick.
-    backlog_s
-        CPU time that waits at the end.
-    """
+    """What a simulation shows."""
 
     delay_s: FloatArray
+    """Of what each district publishes at each tick, from the end of the tick."""
     backlog_s: float
+    """CPU time that waits at the end."""
 
 
 class _Event(NamedTuple):

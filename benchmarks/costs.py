@@ -92,23 +92,17 @@ class Stopwatch:
 
 
 class Case(NamedTuple):
-    """A case to be timed.
-
-    Attributes
-    ----------
-    network, n_devices, seconds
-        Name of the network, number of devices, and seconds of traffic.
-    hz
-        Reports of each device in a second, a divisor of the ticks in a second.
-    batch
-        Positions in a message.
-    """
+    """A case to be timed."""
 
     network: str
     n_devices: int
     seconds: int
+    """`network`, `n_devices`, `seconds`: name of the network, number of devices, and seconds of
+    traffic."""
     hz: int = 1
+    """Reports of each device in a second, a divisor of the ticks in a second."""
     batch: int = 1
+    """Positions in a message."""
 
     @property
     def settings(self) -> Settings:

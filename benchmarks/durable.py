@@ -35,54 +35,39 @@ _START_S = 1_700_000_000.0
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Messages that wait at the broker.
-
-    Attributes
-    ----------
-    n
-        How many. Each is a part of a record from one of three sources, as `simulator records`
-        sends them.
-    n_vehicles
-        Vehicles, each of which reports once a second of event time.
-    window_s
-        Length of a window. One that is longer has more parts that newer ones supersede.
-    more
-        Further settings of the stream.
-    """
+    """Messages that wait at the broker."""
 
     n: int
+    """How many. Each is a part of a record from one of three sources, as `simulator records` sends
+    them."""
     n_vehicles: int = 2_000
+    """Vehicles, each of which reports once a second of event time."""
     window_s: float = 10.0
+    """Length of a window. One that is longer has more parts that newer ones supersede."""
     more: tuple[tuple[str, str | float], ...] = ()
+    """Further settings of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """A backlog that was taken in.
-
-    Attributes
-    ----------
-    n
-        Messages of the backlog.
-    seconds, cpu_s, main_thread_s
-        Time by the clock, and CPU time of the gateway and of its event loop.
-    json_us
-        CPU time of `json.loads` for a message.
-    at_end, began
-        Its metrics at the last look and at the first.
-    n_classes, n_classes_twice
-        Classes that an analyst received, and how many of them had come before.
-    """
+    """A backlog that was taken in."""
 
     n: int
+    """Messages of the backlog."""
     seconds: float
     cpu_s: float
     main_thread_s: float
+    """`seconds`, `cpu_s`, `main_thread_s`: time by the clock, and CPU time of the gateway and of
+    its event loop."""
     json_us: float
+    """CPU time of `json.loads` for a message."""
     at_end: Scrape
     began: Scrape
+    """`at_end`, `began`: its metrics at the last look and at the first."""
     n_classes: int
     n_classes_twice: int
+    """`n_classes`, `n_classes_twice`: classes that an analyst received, and how many of them had
+    come before."""
 
     @property
     def n_measured(self) -> int:

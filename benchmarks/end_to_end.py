@@ -66,29 +66,20 @@ _MOST_P99_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """Runs of one program at rising rates, until it no longer keeps up.
-
-    Attributes
-    ----------
-    program
-        `GATEWAY` or one of `benchmarks.relays.RELAYS`.
-    qos
-        QoS of all messages, in and out.
-    rates_per_s
-        Positions per second; rising. Each is from another device, up to `_DEVICES`.
-    batch
-        Positions in a message.
-    seconds
-        Duration of a measurement, which begins after `settle_s`. By default, all groups of the
-        gateway have published by then: within some fifteen seconds of the first position, which
-        brings several times as many messages as later.
-    """
+    """Runs of one program at rising rates, until it no longer keeps up."""
 
     program: str
+    """`GATEWAY` or one of `benchmarks.relays.RELAYS`."""
     qos: int
+    """QoS of all messages, in and out."""
     rates_per_s: Sequence[int]
+    """Positions per second; rising. Each is from another device, up to `_DEVICES`."""
     batch: int = 1
+    """Positions in a message."""
     seconds: float = 8.0
+    """Duration of a measurement, which begins after `settle_s`. By default, all groups of the
+    gateway have published by then: within some fifteen seconds of the first position, which brings
+    several times as many messages as later."""
     settle_s: float = 20.0
     network: str = "city:10000"
     n_lanes: int = 8

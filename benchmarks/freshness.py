@@ -42,25 +42,18 @@ _START_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """A run of one mode with default settings.
-
-    Attributes
-    ----------
-    mode
-        Of `[region]`.
-    n_devices
-        Each reports once a second.
-    settle_s, seconds
-        The measurement begins after the former, and lasts for the latter. By default it is a whole
-        `session.epoch_s`, each group has published before, and none was formed in the first minute,
-        in which nobody is known to move.
-    """
+    """A run of one mode with default settings."""
 
     mode: str
+    """Of `[region]`."""
     n_devices: int
+    """Each reports once a second."""
     network: str = "city:10000"
     settle_s: float = 130.0
     seconds: float = 60.0
+    """`settle_s`, `seconds`: the measurement begins after the former, and lasts for the latter. By
+    default it is a whole `session.epoch_s`, each group has published before, and none was formed in
+    the first minute, in which nobody is known to move."""
 
 
 def freshness_of(between: Scrape | None, seconds: float) -> tuple[Cell, ...]:

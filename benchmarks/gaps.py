@@ -27,38 +27,25 @@ _ARRIVAL_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Blows:
-    """Members that are ended one after the other, each when the one before has been overcome.
-
-    Attributes
-    ----------
-    n_kills, n_restarts
-        How often each of `KINDS` is tried.
-    n_devices
-        Devices that report once a second.
-    n_workers
-        Beside two bridges.
-    """
+    """Members that are ended one after the other, each when the one before has been overcome."""
 
     n_kills: int
     n_restarts: int
+    """`n_kills`, `n_restarts`: how often each of `KINDS` is tried."""
     n_devices: int = 2_000
+    """Devices that report once a second."""
     n_workers: int = 3
+    """Beside two bridges."""
     network: str = "city:10000"
 
 
 class Gap(NamedTuple):
-    """What one blow did.
-
-    Attributes
-    ----------
-    silent_s
-        Longest time without any cloaked message.
-    late_s
-        Longest time from the end of a tick to a message about it.
-    """
+    """What one blow did."""
 
     silent_s: float
+    """Longest time without any cloaked message."""
     late_s: float
+    """Longest time from the end of a tick to a message about it."""
 
 
 async def _kill_beside_another(group: list[Member], number: int) -> None:

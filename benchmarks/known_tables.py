@@ -44,27 +44,19 @@ ARX_QIS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A promise about a table, and the bars of its release.
-
-    Attributes
-    ----------
-    name
-        Of the row.
-    table
-        `arx` or `adult`.
-    promise, cost, dm_weight
-        What is searched for.
-    gcp, dm
-        Bars of the information loss and of the discernibility; 0: none.
-    """
+    """A promise about a table, and the bars of its release."""
 
     name: str
+    """Of the row."""
     table: str
+    """`arx` or `adult`."""
     promise: Promise
     cost: Cost
     dm_weight: float = 0.0
+    """`promise`, `cost`, `dm_weight`: what is searched for."""
     gcp: float
     dm: float = 0.0
+    """`gcp`, `dm`: bars of the information loss and of the discernibility; 0: none."""
 
 
 _ADULT = Promise(k=20, d=2)

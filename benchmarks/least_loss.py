@@ -31,61 +31,43 @@ _MOST_TURNS = 1_000
 
 
 class Labels(NamedTuple):
-    """The nodes of the hierarchies. A label is one of each column.
-
-    Attributes
-    ----------
-    first
-        First node of each column, and the number of all, shape (columns + 1,).
-    lo, hi, loss
-        First and last code below each node, and its loss.
-    """
+    """The nodes of the hierarchies. A label is one of each column."""
 
     first: IntArray
+    """First node of each column, and the number of all, shape (columns + 1,)."""
     lo: Int32Array
     hi: Int32Array
     loss: FloatArray
+    """`lo`, `hi`, `loss`: first and last code below each node, and its loss."""
 
 
 class Tuples(NamedTuple):
-    """The distinct tuples, those with the highest charges first.
-
-    Attributes
-    ----------
-    charge, before
-        The charge of each, and what it was at first.
-    times, cells
-        How many records have each, and its codes.
-    k
-        Least number of records of a class.
-    """
+    """The distinct tuples, those with the highest charges first."""
 
     charge: FloatArray
     before: FloatArray
+    """`charge`, `before`: the charge of each, and what it was at first."""
     times: IntArray
     cells: Int32Array
+    """`times`, `cells`: how many records have each, and its codes."""
     k: int
+    """Least number of records of a class."""
 
 
 class Path(NamedTuple):
-    """Working memory: the label being built, column by column.
-
-    Attributes
-    ----------
-    node, loss
-        The next node of each column, and the loss of the nodes before it.
-    tuples, n_tuples
-        The tuples within these nodes, shape (columns + 1, tuples), and how many they are.
-    top, n_top
-        The tuples with the highest charges within a label, and how many records of each.
-    """
+    """Working memory: the label being built, column by column."""
 
     node: IntArray
     loss: FloatArray
+    """`node`, `loss`: the next node of each column, and the loss of the nodes before it."""
     tuples: Int32Array
     n_tuples: IntArray
+    """`tuples`, `n_tuples`: the tuples within these nodes, shape (columns + 1, tuples), and how
+    many they are."""
     top: IntArray
     n_top: IntArray
+    """`top`, `n_top`: the tuples with the highest charges within a label, and how many records of
+    each."""
 
 
 def charges(

@@ -43,26 +43,18 @@ _RUNS = 5
 
 
 class Stored(NamedTuple):
-    """Measurements of one machine.
-
-    Attributes
-    ----------
-    runs, sizes
-        Rows of the tables of the benchmark `cluster`.
-    stages, bytes_of
-        The last rows of those of the benchmark `stages`.
-    n_cores
-        Of the machine.
-    follower
-        See `share_of_follower`.
-    """
+    """Measurements of one machine."""
 
     runs: Sequence[Row]
     sizes: Sequence[Row]
+    """`runs`, `sizes`: rows of the tables of the benchmark `cluster`."""
     stages: Row
     bytes_of: Row
+    """`stages`, `bytes_of`: the last rows of those of the benchmark `stages`."""
     n_cores: int
+    """Of the machine."""
     follower: float
+    """See `share_of_follower`."""
 
     @classmethod
     def read(cls, file: Path = STORED) -> "Stored":
@@ -199,22 +191,16 @@ def highest_rate(costs: Costs, layout: Layout, *, n_cores: float) -> float:
 
 
 class Sized(NamedTuple):
-    """A cluster that is large enough.
-
-    Attributes
-    ----------
-    layout, cores
-        How many there are of each, and the cores that each kind of program uses.
-    p99_s
-        Time from the end of a tick until it is published.
-    busiest_s
-        Work of the busiest district in a tick.
-    """
+    """A cluster that is large enough."""
 
     layout: Layout
     cores: Mapping[str, float]
+    """`layout`, `cores`: how many there are of each, and the cores that each kind of program
+    uses."""
     p99_s: float
+    """Time from the end of a tick until it is published."""
     busiest_s: float
+    """Work of the busiest district in a tick."""
 
 
 def sized(costs: Costs, n_devices: int) -> Sized:

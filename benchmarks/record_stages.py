@@ -33,16 +33,11 @@ _WORKERS = 4
 
 
 class Windows(NamedTuple):
-    """Windows of n records in each of some streams.
-
-    Attributes
-    ----------
-    stream
-        `lasting`: the fleet of `simulator records`, published in cohorts. `changing`: the same
-        without lasting attributes. `toll`: exits of trucks under KACA.
-    """
+    """Windows of n records in each of some streams."""
 
     stream: str
+    """`lasting`: the fleet of `simulator records`, published in cohorts. `changing`: the same
+    without lasting attributes. `toll`: exits of trucks under KACA."""
     n_records: int
     n_streams: int
     n_windows: int = 3

@@ -18,22 +18,16 @@ MQTT = "broker"
 
 
 class Slice(NamedTuple):
-    """What a position costs each program on one worker, in messages of so many positions.
-
-    Attributes
-    ----------
-    per_message
-        Positions in a message.
-    from_per_s, to_per_s
-        Positions per second of the two runs; 0 and one rate if there is one run.
-    us_of
-        µs of CPU for each position between them, by program.
-    """
+    """What a position costs each program on one worker, in messages of so many positions."""
 
     per_message: int
+    """Positions in a message."""
     from_per_s: float
     to_per_s: float
+    """`from_per_s`, `to_per_s`: positions per second of the two runs; 0 and one rate if there is
+    one run."""
     us_of: Mapping[str, float]
+    """µs of CPU for each position between them, by program."""
 
     @classmethod
     def of(cls, rows: Sequence[Row], per_message: int) -> Self:

@@ -28,27 +28,18 @@ _LIBRARIES = ("numpy", "numba", "scipy", "msgspec", "pydantic", "networkx", "pah
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of results, with notes that explain them.
-
-    Attributes
-    ----------
-    title
-        What is measured.
-    columns
-        Names, with the unit.
-    rows
-        One cell for each column.
-    notes
-        A sentence each.
-    ratios
-        By name: times compared with a peer's in the same run, see `benchmarks.ratios`.
-    """
+    """Rows of results, with notes that explain them."""
 
     title: str
+    """What is measured."""
     columns: tuple[str, ...]
+    """Names, with the unit."""
     rows: Sequence[tuple[Cell, ...]]
+    """One cell for each column."""
     notes: tuple[str, ...] = ()
+    """A sentence each."""
     ratios: Mapping[str, float] = field(default_factory=dict)
+    """By name: times compared with a peer's in the same run, see `benchmarks.ratios`."""
 
 
 def machine() -> dict[str, str]:

@@ -37,22 +37,15 @@ _BEGIN_S = 1_800_000_000.0
 
 
 class Second(NamedTuple):
-    """What one second of ticks cost and published.
-
-    Attributes
-    ----------
-    cpu_s
-        CPU time of this process.
-    n_positions, n_messages
-        Taken in, and published.
-    digest
-        Of all messages since the begin.
-    """
+    """What one second of ticks cost and published."""
 
     cpu_s: float
+    """CPU time of this process."""
     n_positions: int
     n_messages: int
+    """`n_positions`, `n_messages`: taken in, and published."""
     digest: str
+    """Of all messages since the begin."""
 
 
 def seconds_of(network: str, n_devices: int, n_seconds: int) -> Iterator[Second]:

@@ -68,23 +68,16 @@ class AttackPoint:
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """Guesses of one attack on one fleet, an item for each attacked record.
-
-    Attributes
-    ----------
-    group
-        Number of the group of pseudonyms that share regions.
-    size
-        Nodes of the region.
-    success
-        Probability that the guess is the device's node.
-    """
+    """Guesses of one attack on one fleet, an item for each attacked record."""
 
     mode: str
     attack: str
     group: list[int]
+    """Number of the group of pseudonyms that share regions."""
     size: list[int]
+    """Nodes of the region."""
     success: list[float]
+    """Probability that the guess is the device's node."""
 
 
 def attack_modes(

@@ -37,27 +37,20 @@ class Targets(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Runs:
-    """Results of ADKA for some targets, one run for each.
-
-    Attributes
-    ----------
-    target
-        Node indices, shape (runs,).
-    density, k
-        Users at each target and its neighbours, and the k that this density requires, shape
-        (runs,).
-    regions
-        The region of each run, or the reason why there is none.
-    region_size, users_in_region
-        Nodes of each region and users on them, shape (runs,); 0 without a region.
-    """
+    """Results of ADKA for some targets, one run for each."""
 
     target: Int32Array
+    """Node indices, shape (runs,)."""
     density: Int32Array
     k: Int32Array
+    """`density`, `k`: users at each target and its neighbours, and the k that this density
+    requires, shape (runs,)."""
     regions: Regions
+    """The region of each run, or the reason why there is none."""
     region_size: IntArray
     users_in_region: IntArray
+    """`region_size`, `users_in_region`: nodes of each region and users on them, shape (runs,); 0
+    without a region."""
 
     def __len__(self) -> int:
         return len(self.target)
@@ -87,36 +80,25 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Experiment:
-    """Results of an experiment, from which tables and plots are made.
-
-    Attributes
-    ----------
-    users
-        Positions of the users; the same in all runs.
-    rule, max_nodes
-        Rule for k by density, and the cap on regions.
-    targets
-        What targets are drawn from.
-    runs
-        Runs for random targets, with repetition.
-    reference
-        Runs for every user (or node) as a target, or for a sample: the expected distribution.
-    expected
-        Probability of each density from 0 on, over all draws of users and targets: what one draw
-        is a sample of.
-    fixed
-        The same targets as in `reference` with one k for all, by that k: what an adaptive k is
-        compared with.
-    """
+    """Results of an experiment, from which tables and plots are made."""
 
     users: DensityMap
+    """Positions of the users; the same in all runs."""
     rule: DensityRule
     max_nodes: int
+    """`rule`, `max_nodes`: rule for k by density, and the cap on regions."""
     targets: Targets
+    """What targets are drawn from."""
     runs: Runs
+    """Runs for random targets, with repetition."""
     reference: Runs
+    """Runs for every user (or node) as a target, or for a sample: the expected distribution."""
     expected: FloatArray
+    """Probability of each density from 0 on, over all draws of users and targets: what one draw is
+    a sample of."""
     fixed: dict[int, Runs]
+    """The same targets as in `reference` with one k for all, by that k: what an adaptive k is
+    compared with."""
 
     @property
     def network(self) -> RoadNetwork:

@@ -28,18 +28,12 @@ diameter of the ring around the target; font size of names."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """A square in the plane.
-
-    Attributes
-    ----------
-    centre
-        Shape (2,).
-    half
-        Half the length of a side, > 0.
-    """
+    """A square in the plane."""
 
     centre: FloatArray
+    """Shape (2,)."""
     half: float
+    """Half the length of a side, > 0."""
 
     def contains(self, xy: FloatArray) -> BoolArray:
         """Return which points, shape (n, 2), lie inside; points at NaN do not."""
@@ -113,25 +107,20 @@ def _surroundings(network: RoadNetwork, subject: Int32Array) -> "nx.Graph[int]":
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Map:
-    """The part of the network that is drawn.
-
-    Attributes
-    ----------
-    target, region, shown
-        Node indices of the target and region of the first run, and of all visible nodes.
-    xy, window
-        Positions of all nodes, shape (nodes, 2), and the visible square.
-    pt, apart_pt
-        Points on paper per unit of the plane, and the median distance between visible neighbours.
-    """
+    """The part of the network that is drawn."""
 
     target: int
     region: Int32Array
     shown: IntArray
+    """`target`, `region`, `shown`: node indices of the target and region of the first run, and of
+    all visible nodes."""
     xy: FloatArray
     window: Window
+    """`xy`, `window`: positions of all nodes, shape (nodes, 2), and the visible square."""
     pt: float
     apart_pt: float
+    """`pt`, `apart_pt`: points on paper per unit of the plane, and the median distance between
+    visible neighbours."""
 
     @classmethod
     def of(cls, experiment: Experiment) -> "_Map":

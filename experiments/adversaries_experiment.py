@@ -34,28 +34,19 @@ LEAST_FLEET = 60
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to attack.
-
-    Attributes
-    ----------
-    network
-        Where simulated people drive.
-    n_people
-        Number of people in the weeks of commuters; the other fleets are a sixth to a third of it,
-        and of `LEAST_FLEET` devices or more.
-    n_shadows
-        Shadow releases of each way to publish, for membership.
-    data
-        Folder with the recording of taxis of San Francisco and its network; None: leave it out.
-    seed
-        Equal plans give equal scores, but for CPU times.
-    """
+    """What to attack."""
 
     network: RoadNetwork
+    """Where simulated people drive."""
     n_people: int
+    """Number of people in the weeks of commuters; the other fleets are a sixth to a third of it,
+    and of `LEAST_FLEET` devices or more."""
     n_shadows: int
+    """Shadow releases of each way to publish, for membership."""
     data: Path | None
+    """Folder with the recording of taxis of San Francisco and its network; None: leave it out."""
     seed: int
+    """Equal plans give equal scores, but for CPU times."""
 
 
 def _habits(plan: Plan, progress: Callable[[str], None]) -> Iterator[Score]:

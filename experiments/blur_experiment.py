@@ -25,28 +25,19 @@ OURS = "ours: sessions"
 
 @dataclass(frozen=True, slots=True)
 class Blurred:
-    """What attacks find in one way to publish.
-
-    Attributes
-    ----------
-    scheme, words
-        Its name, and what it does.
-    headline
-        What was found, of whom, how surely.
-    share
-        Rows that were published for each position, at most 1; None of counts.
-    verdicts
-        Of each attack.
-    not_mounted
-        Why others were not, by their name.
-    """
+    """What attacks find in one way to publish."""
 
     scheme: str
     words: str
+    """`scheme`, `words`: its name, and what it does."""
     headline: str
+    """What was found, of whom, how surely."""
     share: float | None
+    """Rows that were published for each position, at most 1; None of counts."""
     verdicts: tuple[Verdict, ...]
+    """Of each attack."""
     not_mounted: dict[str, str]
+    """Why others were not, by their name."""
 
     @property
     def broken(self) -> bool:

@@ -37,21 +37,14 @@ Sample: TypeAlias = tuple[AnyRelease, IntArray | None]
 
 @dataclass(frozen=True, slots=True)
 class BlurScheme:
-    """A way to publish.
-
-    Attributes
-    ----------
-    name
-        In few words.
-    words
-        What it does.
-    publish
-        Return what is published of a trace.
-    """
+    """A way to publish."""
 
     name: str
+    """In few words."""
     words: str
+    """What it does."""
     publish: Callable[[Trace, np.random.Generator], Sample]
+    """Return what is published of a trace."""
 
 
 def _moved(trace: Trace, metres: FloatArray) -> Trace:

@@ -49,53 +49,38 @@ _ORIGIN = "569 tumours, scikit-learn's table; the source prints no figures"
 
 @dataclass(frozen=True, slots=True)
 class CellsRun:
-    """What a model learns from the cells of one split of the table.
-
-    Attributes
-    ----------
-    method
-        `PUBLISHED` or `OURS`.
-    split
-        Number of the split into rows to learn from and rows to be judged by.
-    cells, deleted
-        Number of cells, and share of the rows that are in none.
-    score, original
-        Accuracy on rows that were kept back: of a random forest that learned from the cells, and
-        of one that learned from the rows as they were.
-    seconds
-        CPU time to form the cells.
-    """
+    """What a model learns from the cells of one split of the table."""
 
     method: str
+    """`PUBLISHED` or `OURS`."""
     k: int
     l: int  # noqa: E741  the field's name for it
     split: int
+    """Number of the split into rows to learn from and rows to be judged by."""
     cells: int
     deleted: float
+    """`cells`, `deleted`: number of cells, and share of the rows that are in none."""
     score: float
     original: float
+    """`score`, `original`: accuracy on rows that were kept back: of a random forest that learned
+    from the cells, and of one that learned from the rows as they were."""
     seconds: float
+    """CPU time to form the cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class MinimizerRun:
-    """What the minimizer leaves of the rows of one split.
-
-    Attributes
-    ----------
-    target
-        Share of the model's score that it is to keep.
-    score
-        That which it keeps, on rows that it did not see.
-    distinct, kept
-        Share of these rows that are distinct, and of the columns that keep their values.
-    """
+    """What the minimizer leaves of the rows of one split."""
 
     target: float
+    """Share of the model's score that it is to keep."""
     split: int
     score: float
+    """That which it keeps, on rows that it did not see."""
     distinct: float
     kept: float
+    """`distinct`, `kept`: share of these rows that are distinct, and of the columns that keep their
+    values."""
 
 
 @dataclass

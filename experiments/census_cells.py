@@ -66,27 +66,20 @@ MOST_HOMES = 0.5
 
 
 class Choice(NamedTuple):
-    """What one way of publishing costs and says, over several fleets.
-
-    Attributes
-    ----------
-    name, fewest
-        Names of the reports, and in how many devices' home a cell is at least (0: the gateway).
-    nodes
-        Mean number of nodes in what is published.
-    age_s
-        Mean age of what is known of a device, s.
-    belief, tenth
-        Probability of the nodes near the true place after the longest horizon: mean of the
-        victims, and mean of the most exposed tenth.
-    """
+    """What one way of publishing costs and says, over several fleets."""
 
     name: str
     fewest: int
+    """`name`, `fewest`: names of the reports, and in how many devices' home a cell is at least (0:
+    the gateway)."""
     nodes: float
+    """Mean number of nodes in what is published."""
     age_s: float
+    """Mean age of what is known of a device, s."""
     belief: float
     tenth: float
+    """`belief`, `tenth`: probability of the nodes near the true place after the longest horizon:
+    mean of the victims, and mean of the most exposed tenth."""
 
 
 class Chased(NamedTuple):

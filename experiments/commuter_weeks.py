@@ -48,24 +48,16 @@ class _Trip(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Weeks:
-    """The trace of people over some weeks, and what they are.
-
-    Attributes
-    ----------
-    trace
-        Reports while they drive; device d is person d.
-    kind
-        Index into `KINDS`, shape (people,).
-    home
-        Node, shape (people,).
-    drives
-        Who drives on which day, shape (people, days).
-    """
+    """The trace of people over some weeks, and what they are."""
 
     trace: Trace
+    """Reports while they drive; device d is person d."""
     kind: IntArray
+    """Index into `KINDS`, shape (people,)."""
     home: IntArray
+    """Node, shape (people,)."""
     drives: BoolArray
+    """Who drives on which day, shape (people, days)."""
 
 
 class _Town:

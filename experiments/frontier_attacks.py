@@ -194,21 +194,14 @@ def counted_lives(
 
 
 class Known(NamedTuple):
-    """What the linker knows: devices, and when they were where.
-
-    Attributes
-    ----------
-    device
-        Shape (targets,).
-    time
-        Index into the times of counting of each known position, rising, shape (targets, known).
-    node
-        Likewise.
-    """
+    """What the linker knows: devices, and when they were where."""
 
     device: IntArray
+    """Shape (targets,)."""
     time: IntArray
+    """Index into the times of counting of each known position, rising, shape (targets, known)."""
     node: IntArray
+    """Likewise."""
 
 
 def known_positions(traffic: Traffic, *, seed: int) -> Known:

@@ -62,33 +62,24 @@ OWN, PUBLIC = "own settings", "public scheme"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one way to publish reveals, and its errors.
-
-    Attributes
-    ----------
-    kind, setting
-        Mode or baseline, and its parameter in words.
-    belief
-        Of the strongest tracker in the nodes near the true place, by minutes after the known
-        position; at least that without any publication.
-    none
-        The same without a publication.
-    published
-        Devices that are read, as a share of those that are there, all minutes together, at most 1.
-    linked
-        Share of devices whose name is found by four known positions; None: there are no names.
-    density, query
-        Errors by rows of the grid, as in `UtilityFigures`.
-    """
+    """What one way to publish reveals, and its errors."""
 
     kind: str
     setting: str
+    """`kind`, `setting`: mode or baseline, and its parameter in words."""
     belief: dict[int, float]
+    """Of the strongest tracker in the nodes near the true place, by minutes after the known
+    position; at least that without any publication."""
     none: dict[int, float]
+    """The same without a publication."""
     published: float
+    """Devices that are read, as a share of those that are there, all minutes together, at most
+    1."""
     linked: float | None
+    """Share of devices whose name is found by four known positions; None: there are no names."""
     density: dict[int, float]
     query: dict[int, float]
+    """`density`, `query`: errors by rows of the grid, as in `UtilityFigures`."""
 
 
 class _Scene(NamedTuple):

@@ -17,21 +17,14 @@ LEAST_NOISE_M = 0.01
 
 
 class SchemePlaces(NamedTuple):
-    """What a scheme publishes.
-
-    Attributes
-    ----------
-    places
-        Their scale is half of the mean distance to the true places, which the adversary knows.
-    owner
-        Device of each name, shape (names,); None: there are no names but runs that were joined.
-    change_m
-        Scale of the noise that is new from minute to minute, likewise.
-    """
+    """What a scheme publishes."""
 
     places: NamedPlaces
+    """Their scale is half of the mean distance to the true places, which the adversary knows."""
     owner: IntArray | None
+    """Device of each name, shape (names,); None: there are no names but runs that were joined."""
     change_m: float
+    """Scale of the noise that is new from minute to minute, likewise."""
 
     @property
     def is_exact(self) -> bool:

@@ -37,26 +37,20 @@ _COLOUR = dict(zip(_WAYS, (RED, ORANGE, BLUE), strict=True))
 
 @dataclass(frozen=True, slots=True)
 class KacaRun:
-    """Classes of one table by one method.
-
-    Attributes
-    ----------
-    repeat
-        Number of the repeat, each on a day of its own.
-    classes, gcp, squares
-        Number of classes, mean width of their ranges, and sum of squares of the features.
-    seconds
-        CPU time to form the classes.
-    """
+    """Classes of one table by one method."""
 
     method: str
     k: int
     records: int
     repeat: int
+    """Number of the repeat, each on a day of its own."""
     classes: int
     gcp: float
     squares: float
+    """`classes`, `gcp`, `squares`: number of classes, mean width of their ranges, and sum of
+    squares of the features."""
     seconds: float
+    """CPU time to form the classes."""
 
 
 def run_kaca(

@@ -42,56 +42,39 @@ _LISTED = {4, 5}
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Inferred:
-    """The inference set of Algorithm 1: which cells of the table he learns.
-
-    Attributes
-    ----------
-    known
-        Index of the source that he knows.
-    record, qi
-        Record and quasi-identifier of each cell.
-    """
+    """The inference set of Algorithm 1: which cells of the table he learns."""
 
     known: int
+    """Index of the source that he knows."""
     record: tuple[int, ...]
     qi: tuple[int, ...]
+    """`record`, `qi`: record and quasi-identifier of each cell."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakRow:
-    """One algorithm on one table, counted as the paper counts.
-
-    Attributes
-    ----------
-    table
-        Number of the paper's table.
-    promise, data, algorithm
-        What is compared.
-    by_the_paper
-        Whether the paper prints the row; otherwise it is ours.
-    uniform
-        Classes with a single original value of each quasi-identifier, shape (quasi-identifiers,).
-    n_classes, n_suppressed
-        Classes, and records in none; of printed rows, the latter is not known (None).
-    leaks
-        Leaks of each source: the sum of `uniform` over its attributes.
-    n_inferred
-        Cells that Algorithm 1 learns, over both sources; None in printed rows.
-    inferred
-        What he learns from each source about the other one, of tables 4 and 5.
-    """
+    """One algorithm on one table, counted as the paper counts."""
 
     table: int
+    """Number of the paper's table."""
     promise: str
     data: str
     algorithm: str
+    """`promise`, `data`, `algorithm`: what is compared."""
     by_the_paper: bool
+    """Whether the paper prints the row; otherwise it is ours."""
     uniform: tuple[int, ...]
+    """Classes with a single original value of each quasi-identifier, shape (quasi-identifiers,)."""
     n_classes: int
     n_suppressed: int | None
+    """`n_classes`, `n_suppressed`: classes, and records in none; of printed rows, the latter is not
+    known (None)."""
     leaks: tuple[int, ...]
+    """Leaks of each source: the sum of `uniform` over its attributes."""
     n_inferred: int | None = None
+    """Cells that Algorithm 1 learns, over both sources; None in printed rows."""
     inferred: tuple[Inferred, ...] = ()
+    """What he learns from each source about the other one, of tables 4 and 5."""
 
 
 def leak_rows(study: Study, shape: str, *, best_s: float, seed: int) -> Iterator[LeakRow]:

@@ -30,58 +30,39 @@ N_PARTS = 32
 
 
 class Groups(NamedTuple):
-    """The regions of a moment, in rising order.
-
-    Attributes
-    ----------
-    alive
-        Names in use.
-    regions
-        Regions that hold then.
-    group_of
-        Which of the regions is that of each name in use.
-    size
-        Nodes of each region.
-    share, entropy
-        Share of each region in each part, and the entropy of what a watch of the part says of
-        somebody in the region (nats), shapes (regions, parts).
-    """
+    """The regions of a moment, in rising order."""
 
     alive: IntArray
+    """Names in use."""
     regions: IntArray
+    """Regions that hold then."""
     group_of: IntArray
+    """Which of the regions is that of each name in use."""
     size: IntArray
+    """Nodes of each region."""
     share: FloatArray
     entropy: FloatArray
+    """`share`, `entropy`: share of each region in each part, and the entropy of what a watch of the
+    part says of somebody in the region (nats), shapes (regions, parts)."""
 
 
 class Window(NamedTuple):
-    """What is published at the moments of a window.
-
-    Attributes
-    ----------
-    region
-        Region of each name at each moment, negative for none, shape (moments, names).
-    first_node_of, node
-        Nodes of the regions, as in `Observed`.
-    place
-        Node of each device at each moment, negative if it is absent, shape (moments, devices).
-    device_of
-        Device of each name.
-    part_of
-        Part of the town of each node, shape (nodes,).
-    groups
-        What is published at each moment.
-    """
+    """What is published at the moments of a window."""
 
     region: IntArray
+    """Region of each name at each moment, negative for none, shape (moments, names)."""
     first_node_of: IntArray
     node: IntArray
+    """`first_node_of`, `node`: nodes of the regions, as in `Observed`."""
     place: IntArray
+    """Node of each device at each moment, negative if it is absent, shape (moments, devices)."""
     device_of: IntArray
+    """Device of each name."""
     n_nodes: int
     part_of: IntArray
+    """Part of the town of each node, shape (nodes,)."""
     groups: list[Groups]
+    """What is published at each moment."""
 
     def covers(self, region: int, node: int) -> bool:
         """Return whether a region has a node."""

@@ -48,30 +48,20 @@ COUNT_S, TICK_S = 900.0, 60.0
 
 
 class Row(NamedTuple):
-    """How well one question is answered.
-
-    Attributes
-    ----------
-    question
-        What was asked, of which output.
-    n
-        Answers: those where something is, or is expected.
-    held
-        Share of them whose interval holds the truth.
-    width
-        Mean length of the intervals, in the unit of the answer.
-    truth
-        Mean of the true answers.
-    error
-        Sum of the absolute errors by the sum of the true answers.
-    """
+    """How well one question is answered."""
 
     question: str
+    """What was asked, of which output."""
     n: int
+    """Answers: those where something is, or is expected."""
     held: float
+    """Share of them whose interval holds the truth."""
     width: float
+    """Mean length of the intervals, in the unit of the answer."""
     truth: float
+    """Mean of the true answers."""
     error: float
+    """Sum of the absolute errors by the sum of the true answers."""
 
 
 @dataclass(frozen=True)

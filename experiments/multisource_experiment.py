@@ -70,90 +70,62 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Results of a trial.
-
-    Attributes
-    ----------
-    repeat
-        Number of the repeat. The first has the records in their own order, the others in a random
-        one: where records are equal to the algorithm, their order decides.
-    measures
-        Measures of the classes.
-    misclassified
-        Share of the records whose sensitive value is not the most frequent one of their class, or
-        which are suppressed: the classification metric [1]_. None: nothing is sensitive.
-    leaks
-        Values of one source that Algorithm 1, the adversary of the paper, learns from the other;
-        empty but for the first repeat.
-    seconds
-        CPU time to form the classes, without coding the table. It is that of one core, and what
-        else the machine does hardly changes it.
-    """
+    """Results of a trial."""
 
     trial: Trial
     repeat: int
+    """Number of the repeat. The first has the records in their own order, the others in a random
+    one: where records are equal to the algorithm, their order decides."""
     measures: Measures
+    """Measures of the classes."""
     misclassified: float | None
+    """Share of the records whose sensitive value is not the most frequent one of their class, or
+    which are suppressed: the classification metric [1]_. None: nothing is sensitive."""
     leaks: tuple[Leak, ...]
+    """Values of one source that Algorithm 1, the adversary of the paper, learns from the other;
+    empty but for the first repeat."""
     seconds: float
+    """CPU time to form the classes, without coding the table. It is that of one core, and what else
+    the machine does hardly changes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranges:
-    """The values that are tried of one parameter, while the others are the paper's defaults.
-
-    Attributes
-    ----------
-    ks
-        By table: `ADULT` and `CENSUS`.
-    shares
-        Shares of the records, above 0 to 1.
-    """
+    """The values that are tried of one parameter, while the others are the paper's defaults."""
 
     ks: Mapping[str, Sequence[int]] = field(default_factory=lambda: KS)
+    """By table: `ADULT` and `CENSUS`."""
     ds: Sequence[int] = DS
     ls: Sequence[int] = LS
     shares: Sequence[float] = SHARES
+    """Shares of the records, above 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How much is tried.
-
-    Attributes
-    ----------
-    repeats
-        Runs of each trial.
-    best_s
-        Time budget of each search, in seconds of CPU; 0: `best` is left out.
-    seed
-        Seed of the random orders and searches. Equal plans give equal results, except for times
-        and what `best` finds in its time.
-    """
+    """How much is tried."""
 
     repeats: int = 10
+    """Runs of each trial."""
     best_s: float = 2.0
+    """Time budget of each search, in seconds of CPU; 0: `best` is left out."""
     seed: int = 1
+    """Seed of the random orders and searches. Equal plans give equal results, except for times and
+    what `best` finds in its time."""
     ranges: Ranges = field(default_factory=Ranges)
 
 
 @dataclass(frozen=True, slots=True)
 class Multisource:
-    """Results that tables and plots are made from.
-
-    Attributes
-    ----------
-    studies
-        The tables, by shape.
-    done
-        Share of the steps that are done, 0 to 1.
-    """
+    """Results that tables and plots are made from."""
 
     studies: dict[str, Study]
+    """The tables, by shape."""
     plan: Plan
     runs: tuple[Run, ...]
     leak_rows: tuple[LeakRow, ...]
     done: float = 1.0
+    """Share of the steps that are done, 0 to 1."""
 
 
 def trials(study: Study, shape: str, *, best: bool, ranges: Ranges | None = None) -> list[Trial]:

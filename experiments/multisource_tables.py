@@ -72,26 +72,18 @@ class Study:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyFiles:
-    """A table and its declaration.
-
-    Attributes
-    ----------
-    table
-        csv or parquet.
-    taxonomy, order
-        JSON files of hierarchies and of the order of categories. None: categories are in the
-        order of their hierarchy, or in alphabetical order.
-    sources
-        The quasi-identifiers of each of two sources.
-    sensitive
-        The sensitive attribute. None: there is none, and no (k,l,d)-diversity.
-    """
+    """A table and its declaration."""
 
     table: Path
+    """csv or parquet."""
     taxonomy: Path | None = None
     order: Path | None = None
+    """`taxonomy`, `order`: JSON files of hierarchies and of the order of categories. None:
+    categories are in the order of their hierarchy, or in alphabetical order."""
     sources: Sequence[Sequence[str]] = ADULT_SOURCES
+    """The quasi-identifiers of each of two sources."""
     sensitive: str | None = ADULT_SENSITIVE
+    """The sensitive attribute. None: there is none, and no (k,l,d)-diversity."""
 
 
 def read_study(files: StudyFiles) -> Study:

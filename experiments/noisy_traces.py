@@ -38,18 +38,13 @@ def planar_laplace(
 
 
 class Noisy(NamedTuple):
-    """Published places in cells, shape (steps, devices), and the scale of their noise.
-
-    Attributes
-    ----------
-    fresh
-        Where noise was drawn anew; elsewhere a place is repeated.
-    """
+    """Published places in cells, shape (steps, devices), and the scale of their noise."""
 
     x: FloatArray
     y: FloatArray
     scale_m: float
     fresh: BoolArray
+    """Where noise was drawn anew; elsewhere a place is repeated."""
 
     def __repr__(self) -> str:
         """Reveal no place."""

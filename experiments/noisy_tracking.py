@@ -26,23 +26,17 @@ _TINY = 1e-300
 
 
 class NoisyPlaces(NamedTuple):
-    """Published places, in metres.
-
-    Attributes
-    ----------
-    x_m, y_m
-        Place of each name published in each step, NaN for none, shape (steps, names).
-    scale_m
-        The probability of a place falls by a factor of e within this distance.
-    node_x_m, node_y_m
-        The nodes, shape (nodes,).
-    """
+    """Published places, in metres."""
 
     x_m: FloatArray
     y_m: FloatArray
+    """`x_m`, `y_m`: place of each name published in each step, NaN for none, shape (steps,
+    names)."""
     scale_m: float
+    """The probability of a place falls by a factor of e within this distance."""
     node_x_m: FloatArray
     node_y_m: FloatArray
+    """`node_x_m`, `node_y_m`: the nodes, shape (nodes,)."""
 
     def likelihood(self, step: int, name: int) -> FloatArray:
         """Return how likely a published place is from each node, up to a factor, shape (nodes,)."""

@@ -22,29 +22,20 @@ D, L = 2, 3
 
 @dataclass(frozen=True, slots=True)
 class PrintedRow:
-    """A row of tables 4 to 7: classes that hold one value, and leaks.
-
-    Attributes
-    ----------
-    table
-        Number of the table.
-    promise, data, algorithm
-        What it is about.
-    uniform
-        Classes with a single original value of each of the six quasi-identifiers.
-    n_classes
-        All classes.
-    leaks
-        Leaks of each source: the sum of `uniform` over its attributes.
-    """
+    """A row of tables 4 to 7: classes that hold one value, and leaks."""
 
     table: int
+    """Number of the table."""
     promise: str
     data: str
     algorithm: str
+    """`promise`, `data`, `algorithm`: what it is about."""
     uniform: tuple[int, ...]
+    """Classes with a single original value of each of the six quasi-identifiers."""
     n_classes: int
+    """All classes."""
     leaks: tuple[int, int]
+    """Leaks of each source: the sum of `uniform` over its attributes."""
 
     @property
     def place(self) -> str:

@@ -54,21 +54,14 @@ class Fleet(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """What is known of the paths of some targets.
-
-    Attributes
-    ----------
-    visited
-        Which nodes each target visits after the known position, shape (targets, nodes).
-    likely
-        Of each reading, how likely each node is to be visited, likewise.
-    far_m
-        Distance of each node from the known position, likewise.
-    """
+    """What is known of the paths of some targets."""
 
     visited: BoolArray
+    """Which nodes each target visits after the known position, shape (targets, nodes)."""
     likely: dict[str, FloatArray]
+    """Of each reading, how likely each node is to be visited, likewise."""
     far_m: FloatArray
+    """Distance of each node from the known position, likewise."""
 
 
 def run_reconstruction(

@@ -149,18 +149,12 @@ def _balance(scaled: FloatArray, part: IntArray, side: IntArray, k: int) -> bool
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FullDomain:
-    """A generalization of all values of each attribute to one level.
-
-    Attributes
-    ----------
-    levels
-        Level of each attribute, from 0, shape (attributes,).
-    loss
-        Share of the domain that a cell of the release allows, over all cells, 0 to 1.
-    """
+    """A generalization of all values of each attribute to one level."""
 
     levels: tuple[int, ...]
+    """Level of each attribute, from 0, shape (attributes,)."""
     loss: float
+    """Share of the domain that a cell of the release allows, over all cells, 0 to 1."""
 
     @property
     def height(self) -> int:

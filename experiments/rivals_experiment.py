@@ -60,19 +60,13 @@ _LATTICE_SPEED_MPS = 14.0
 
 
 class Method(NamedTuple):
-    """A way to publish.
-
-    Attributes
-    ----------
-    name, family
-        What it is called, and what it is drawn as.
-    promise
-        In words, of every device.
-    """
+    """A way to publish."""
 
     name: str
     family: str
+    """`name`, `family`: what it is called, and what it is drawn as."""
     promise: str
+    """In words, of every device."""
 
 
 @dataclass(frozen=True, slots=True)

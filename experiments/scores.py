@@ -15,20 +15,7 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Score:
-    """Success of one attack on one way to publish.
-
-    Attributes
-    ----------
-    attack, release
-        In words.
-    success, control
-        Of each victim, from 0 to 1, NaN for none; of the attack, and of the same attack without
-        what it is to use. Shape (victims,).
-    cpu_s
-        CPU time of the attack, without making the release, where that is not part of it.
-    promised
-        Success that the release promises not to exceed, such as 1/k; None: it promises nothing.
-    """
+    """Success of one attack on one way to publish."""
 
     COLUMNS: ClassVar = (
         "attack", "release", "success", "low", "high", "control", "promised", "times", "times_low",
@@ -38,10 +25,15 @@ class Score:
 
     attack: str
     release: str
+    """`attack`, `release`: in words."""
     success: FloatArray
     control: FloatArray
+    """`success`, `control`: of each victim, from 0 to 1, NaN for none; of the attack, and of the
+    same attack without what it is to use. Shape (victims,)."""
     cpu_s: float
+    """CPU time of the attack, without making the release, where that is not part of it."""
     promised: float | None = None
+    """Success that the release promises not to exceed, such as 1/k; None: it promises nothing."""
 
     def row(self, *, seed: int = 0) -> Row:
         """Return the row of the table, with intervals of 95 % over resampled victims."""

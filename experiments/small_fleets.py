@@ -71,25 +71,17 @@ FLEETS = (
 
 
 class Answer(NamedTuple):
-    """How near an answer is to the truth.
-
-    Attributes
-    ----------
-    fleet, question
-        Whose, and what was asked.
-    n
-        Numbers in the answer.
-    error
-        Sum of the errors of these numbers over the sum of the true ones.
-    held
-        Share of the intervals of 95 % with the truth in them.
-    """
+    """How near an answer is to the truth."""
 
     fleet: str
     question: str
+    """`fleet`, `question`: whose, and what was asked."""
     n: int
+    """Numbers in the answer."""
     error: float
+    """Sum of the errors of these numbers over the sum of the true ones."""
     held: float
+    """Share of the intervals of 95 % with the truth in them."""
 
 
 class Secrets(NamedTuple):

@@ -33,27 +33,20 @@ _N_LENGTHS = 20
 
 
 class Stream(NamedTuple):
-    """Where devices are.
-
-    Attributes
-    ----------
-    cell
-        Cell of each device at each step, negative while it is away, shape (steps, devices); cell =
-        row x side + column.
-    x, y
-        Its place in widths and heights of a cell, from the corner of the grid, likewise.
-    side
-        Rows and columns of the grid.
-    width_m, height_m
-        Size of a cell.
-    """
+    """Where devices are."""
 
     cell: IntArray
+    """Cell of each device at each step, negative while it is away, shape (steps, devices); cell =
+    row x side + column."""
     x: FloatArray
     y: FloatArray
+    """`x`, `y`: its place in widths and heights of a cell, from the corner of the grid,
+    likewise."""
     side: int
+    """Rows and columns of the grid."""
     width_m: float = 1.0
     height_m: float = 1.0
+    """`width_m`, `height_m`: size of a cell."""
 
     @property
     def n_cells(self) -> int:
@@ -70,54 +63,37 @@ class Stream(NamedTuple):
 
 
 class Published(NamedTuple):
-    """What is read in a publication of a stream.
-
-    Attributes
-    ----------
-    n_at
-        Devices by step and cell, shape (steps, cells).
-    tracks
-        Cell of each track at each step, negative before its beginning and after its end, shape
-        (steps, tracks). None: none are shown.
-    """
+    """What is read in a publication of a stream."""
 
     n_at: FloatArray
+    """Devices by step and cell, shape (steps, cells)."""
     tracks: IntArray | None = None
+    """Cell of each track at each step, negative before its beginning and after its end, shape
+    (steps, tracks). None: none are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamErrors:
-    """Errors of a publication. None: it has no tracks.
-
-    Attributes
-    ----------
-    density
-        Jensen-Shannon divergence of the devices over the cells, mean over the steps, in bits.
-    query
-        Mean relative error of the devices in a square of a ninth of the map over `RANGE_STEPS`.
-    hotspots
-        NDCG of the ten fullest cells of a range, of which the i-th true one is worth 1 / i; 1 is
-        best.
-    popularity
-        Kendall's tau of the cells by their devices over all steps; 1 is best.
-    transition
-        Divergence of the moves between two steps to the same or an adjacent cell, mean over steps.
-    pattern
-        F1 of the 100 most frequent sequences of 2 to 5 cells in a range; 1 is best.
-    trip
-        Divergence of the pairs of first and last cell of the tracks.
-    length
-        Divergence of the lengths of the tracks, in 20 classes.
-    """
+    """Errors of a publication. None: it has no tracks."""
 
     density: float
+    """Jensen-Shannon divergence of the devices over the cells, mean over the steps, in bits."""
     query: float
+    """Mean relative error of the devices in a square of a ninth of the map over `RANGE_STEPS`."""
     hotspots: float
+    """NDCG of the ten fullest cells of a range, of which the i-th true one is worth 1 / i; 1 is
+    best."""
     popularity: float
+    """Kendall's tau of the cells by their devices over all steps; 1 is best."""
     transition: float | None = None
+    """Divergence of the moves between two steps to the same or an adjacent cell, mean over
+    steps."""
     pattern: float | None = None
+    """F1 of the 100 most frequent sequences of 2 to 5 cells in a range; 1 is best."""
     trip: float | None = None
+    """Divergence of the pairs of first and last cell of the tracks."""
     length: float | None = None
+    """Divergence of the lengths of the tracks, in 20 classes."""
 
 
 def stream_errors(stream: Stream, published: Published, *, seed: int) -> StreamErrors:

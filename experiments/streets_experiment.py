@@ -47,43 +47,30 @@ _EPS = 1e-9
 
 
 class TwoExports(NamedTuple):
-    """What is found in exports of one hour.
-
-    Attributes
-    ----------
-    ks
-        Of the exports, all of which are read.
-    belief, blind
-        In the true road of a passage, mean over the targets, and without any export.
-    noticed
-        Share of the passages without which an export would say something else.
-    """
+    """What is found in exports of one hour."""
 
     ks: tuple[int, ...]
+    """Of the exports, all of which are read."""
     belief: float
     blind: float
+    """`belief`, `blind`: in the true road of a passage, mean over the targets, and without any
+    export."""
     noticed: float
+    """Share of the passages without which an export would say something else."""
 
 
 class Beside(NamedTuple):
-    """Belief in the true road of a passage, mean over the targets, and of the worst tenth.
-
-    Attributes
-    ----------
-    region
-        From the region alone.
-    streets, streets_control
-        With traffic by street, and with that of all other devices.
-    counts, counts_control
-        With safe counts as well.
-    """
+    """Belief in the true road of a passage, mean over the targets, and of the worst tenth."""
 
     n: int
     region: float
+    """From the region alone."""
     streets: float
     streets_control: float
+    """`streets`, `streets_control`: with traffic by street, and with that of all other devices."""
     counts: float
     counts_control: float
+    """`counts`, `counts_control`: with safe counts as well."""
     streets_tenth: float
     control_tenth: float
 

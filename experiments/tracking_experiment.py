@@ -54,21 +54,15 @@ CHOICES = (
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one choice costs and says, on average over several fleets.
-
-    Attributes
-    ----------
-    nodes
-        Mean number of nodes in a region, as records see it.
-    belief
-        By adversary (`none`, `raw`, `regions`, `pieces`, `followed`): mean probability of the nodes
-        near the true place after the longest horizon.
-    """
+    """What one choice costs and says, on average over several fleets."""
 
     choice: Choice
     n_devices: int
     nodes: float
+    """Mean number of nodes in a region, as records see it."""
     belief: dict[str, float]
+    """By adversary (`none`, `raw`, `regions`, `pieces`, `followed`): mean probability of the nodes
+    near the true place after the longest horizon."""
 
     @property
     def strongest(self) -> float:

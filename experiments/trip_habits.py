@@ -94,28 +94,20 @@ RELEASES: dict[str, Callable[[Window, int], Told]] = {
 
 
 class Weeks(NamedTuple):
-    """The true trips of some weeks.
-
-    Attributes
-    ----------
-    cell_of
-        Of each node.
-    known, later
-        Windows of the days that are known, and of those that are attacked.
-    reports
-        The true positions.
-    gap_s
-        A silence that ends a trip.
-    """
+    """The true trips of some weeks."""
 
     network: RoadNetwork
     n_people: int
     cell_of: IntArray
+    """Of each node."""
     n_cells: int
     known: list[Window]
     later: list[Window]
+    """`known`, `later`: windows of the days that are known, and of those that are attacked."""
     reports: Reports
+    """The true positions."""
     gap_s: float
+    """A silence that ends a trip."""
 
     def targets(self, seed: int) -> IntArray:
         """Return some people, rising."""
@@ -292,27 +284,18 @@ class TripHabits:
 
 
 class Release(NamedTuple):
-    """The classes of all windows that are attacked, and how likely each holds a trip of each.
-
-    Attributes
-    ----------
-    window_of
-        Position in `Weeks.later` of each class, shape (classes,).
-    told
-        The classes.
-    expected
-        Devices of each class that each person is expected to be, shape (people, classes).
-    holds
-        Whether a trip of each person is in it, likewise.
-    n_devices
-        True distinct devices of each class.
-    """
+    """The classes of all windows that are attacked, and how likely each holds a trip of each."""
 
     window_of: IntArray
+    """Position in `Weeks.later` of each class, shape (classes,)."""
     told: Told
+    """The classes."""
     expected: FloatArray
+    """Devices of each class that each person is expected to be, shape (people, classes)."""
     holds: BoolArray
+    """Whether a trip of each person is in it, likewise."""
     n_devices: IntArray
+    """True distinct devices of each class."""
 
 
 def release_of(weeks: Weeks, habits: TripHabits, publish: Callable[[Window, int], Told]) -> Release:

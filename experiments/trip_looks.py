@@ -51,22 +51,15 @@ _HOME = 0.8
 
 
 class Ways(NamedTuple):
-    """Shortest ways between cells.
-
-    Attributes
-    ----------
-    away_s
-        Seconds from the middle of each cell to each node, shape (cells, nodes).
-    on_way
-        Whether a node is on the way from the middle of a cell to that of another one, shape (cells,
-        cells, nodes).
-    middle
-        The node in the middle of each cell.
-    """
+    """Shortest ways between cells."""
 
     away_s: FloatArray
+    """Seconds from the middle of each cell to each node, shape (cells, nodes)."""
     on_way: BoolArray
+    """Whether a node is on the way from the middle of a cell to that of another one, shape (cells,
+    cells, nodes)."""
     middle: IntArray
+    """The node in the middle of each cell."""
 
 
 def ways_of(weeks: Weeks) -> Ways:
@@ -216,18 +209,13 @@ class _Reader:
 
 
 class _Trip(NamedTuple):
-    """A trip that is looked at: its window and row, and its positions.
-
-    Attributes
-    ----------
-    ts, node
-        In order, shape (positions,).
-    """
+    """A trip that is looked at: its window and row, and its positions."""
 
     window: int
     row: int
     ts: FloatArray
     node: IntArray
+    """`ts`, `node`: in order, shape (positions,)."""
 
 
 def run_trip_moments(

@@ -42,22 +42,16 @@ _LOG_S = np.linspace(np.log(30.0), np.log(4 * 3600.0), 400)
 
 
 class Told(NamedTuple):
-    """How near the median of the trips is after some days.
-
-    Attributes
-    ----------
-    n
-        Device-intervals with a trip.
-    error, near
-        Mean error, as part of the truth; share of answers that are within `NEAR`.
-    held
-        Share of the intervals of 95 % with the truth in them.
-    """
+    """How near the median of the trips is after some days."""
 
     n: int
+    """Device-intervals with a trip."""
     error: float
     near: float
+    """`error`, `near`: mean error, as part of the truth; share of answers that are within
+    `NEAR`."""
     held: float
+    """Share of the intervals of 95 % with the truth in them."""
 
 
 def median_of_trips(trace: Trace) -> float:
@@ -127,24 +121,18 @@ def _first(found: Published, n: int) -> Published:
 
 
 class Guesses(NamedTuple):
-    """Share of right guesses about somebody by who knows all that the others did.
-
-    Attributes
-    ----------
-    out, which
-        Whether somebody was out in one interval, by the likelihoods of all numbers; which of two
-        durations the trip had.
-    nobody
-        As `out`, about somebody who is not there: by chance a half.
-    usual, usual_chance
-        The duration that somebody has most, of all days; the others' most usual one, instead.
-    """
+    """Share of right guesses about somebody by who knows all that the others did."""
 
     out: float
     which: float
+    """`out`, `which`: whether somebody was out in one interval, by the likelihoods of all numbers;
+    which of two durations the trip had."""
     nobody: float
+    """As `out`, about somebody who is not there: by chance a half."""
     usual: float
     usual_chance: float
+    """`usual`, `usual_chance`: the duration that somebody has most, of all days; the others' most
+    usual one, instead."""
 
 
 def guesses(found: Published, *, noise_sd: float, rng: np.random.Generator) -> Guesses:

@@ -44,26 +44,20 @@ _PLACES = re.compile(r"(\d+) devices a place")
 
 
 class Mark(NamedTuple):
-    """What one setting costs and reveals for one fleet.
-
-    Attributes
-    ----------
-    n_devices, name
-        Size of the fleet, and its name if it is not spread evenly over 10,000 nodes.
-    belief, tenth
-        Of the stronger adversary, in multiples of those without a release.
-    high
-        Upper end of the intervals of 95 % of both; no lower than they are.
-    """
+    """What one setting costs and reveals for one fleet."""
 
     settings: str
     n_devices: int
     name: str
+    """`n_devices`, `name`: size of the fleet, and its name if it is not spread evenly over 10,000
+    nodes."""
     age_s: float
     nodes: float
     belief: float
     tenth: float
+    """`belief`, `tenth`: of the stronger adversary, in multiples of those without a release."""
     high: float
+    """Upper end of the intervals of 95 % of both; no lower than they are."""
 
     @property
     def worst(self) -> float:

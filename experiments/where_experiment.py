@@ -101,44 +101,31 @@ half less."""
 
 
 class Scene(NamedTuple):
-    """One fleet, and another one on the same network.
-
-    Attributes
-    ----------
-    trace, other
-        The fleet that is attacked, and one whose release says nothing about it.
-    victims
-        Which devices of `trace` may be targets.
-    trained
-        A third fleet, from which the adversary learns how devices move.
-    """
+    """One fleet, and another one on the same network."""
 
     trace: Trace
     other: Trace
+    """`trace`, `other`: the fleet that is attacked, and one whose release says nothing about it."""
     victims: BoolArray
+    """Which devices of `trace` may be targets."""
     trained: Trace
+    """A third fleet, from which the adversary learns how devices move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the releases of one kind of fleet say, over several fleets.
-
-    Attributes
-    ----------
-    near
-        Belief by adversary, shape (victims, minutes).
-    pooled
-        Number of fleets, and of moments of each.
-    """
+    """What the releases of one kind of fleet say, over several fleets."""
 
     fleet: str
     minutes: tuple[int, ...]
     near: dict[str, FloatArray]
+    """Belief by adversary, shape (victims, minutes)."""
     nodes: float
     valid: float
     age_s: float
     cpu_s: float
     pooled: tuple[int, int]
+    """Number of fleets, and of moments of each."""
 
     def figures(self, minute: int) -> dict[str, tuple[float, float, float]]:
         """Return mean, mean of the most exposed tenth and share above one half, by adversary."""

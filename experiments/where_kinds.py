@@ -46,24 +46,17 @@ FAR_M = 300.0
 
 
 class Victims(NamedTuple):
-    """Victims of some fleets, all arrays of shape (victims,).
-
-    Attributes
-    ----------
-    near
-        Belief near the true place after 5 minutes, by reader.
-    standing
-        Share of the members of its groups who stood still all the time, on average over its groups.
-    times
-        Size of the place as which it was published last, in multiples of the smallest.
-    moved_m
-        How far it was from the known position in the end.
-    """
+    """Victims of some fleets, all arrays of shape (victims,)."""
 
     near: dict[str, FloatArray]
+    """Belief near the true place after 5 minutes, by reader."""
     standing: FloatArray
+    """Share of the members of its groups who stood still all the time, on average over its
+    groups."""
     times: FloatArray
+    """Size of the place as which it was published last, in multiples of the smallest."""
     moved_m: FloatArray
+    """How far it was from the known position in the end."""
 
     def kinds(self) -> Iterator[tuple[str, BoolArray]]:
         """Yield kinds of victims by name."""

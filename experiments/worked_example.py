@@ -39,24 +39,16 @@ _WIDTHS = (0.22, 0.16, 0.2, 0.2, 0.22)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One release of the vehicles.
-
-    Attributes
-    ----------
-    name
-        What it is.
-    class_of
-        Class of each vehicle, in the order of the rows.
-    rows
-        The published labels, sorted by class; the fault is as it was.
-    learned
-        Which cells who knows one source learns for certain, shape (vehicles, columns).
-    """
+    """One release of the vehicles."""
 
     name: str
+    """What it is."""
     class_of: tuple[int, ...]
+    """Class of each vehicle, in the order of the rows."""
     rows: tuple[tuple[str, ...], ...]
+    """The published labels, sorted by class; the fault is as it was."""
     learned: BoolArray
+    """Which cells who knows one source learns for certain, shape (vehicles, columns)."""
 
 
 def worked_example() -> list[Step]:

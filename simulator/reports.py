@@ -14,28 +14,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reports:
-    """Positions in the order in which they are due; all arrays have the shape (m,).
-
-    Attributes
-    ----------
-    device
-        Index of the device.
-    due_s
-        When to publish, in seconds of playing.
-    lat, lon
-        WGS84 degrees.
-    ts
-        Unix seconds to state; None: the moment at which the report is due.
-    speed_mps
-        Speed to state as a reading, NaN where it is not known; None: reports state none.
-    """
+    """Positions in the order in which they are due; all arrays have the shape (m,)."""
 
     device: IntArray
+    """Index of the device."""
     due_s: FloatArray
+    """When to publish, in seconds of playing."""
     lat: FloatArray
     lon: FloatArray
+    """`lat`, `lon`: WGS84 degrees."""
     ts: FloatArray | None = None
+    """Unix seconds to state; None: the moment at which the report is due."""
     speed_mps: FloatArray | None = None
+    """Speed to state as a reading, NaN where it is not known; None: reports state none."""
 
     def __len__(self) -> int:
         """Return the number of reports."""
@@ -55,24 +46,16 @@ class Reports:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turns:
-    """Turns of devices to say something, in the order in which they are due, shape (m,).
-
-    Attributes
-    ----------
-    device
-        Index of the device.
-    due_s
-        When to publish, in seconds of playing.
-    number
-        Number of the turn since the start.
-    ts
-        None: a message states the moment of publishing.
-    """
+    """Turns of devices to say something, in the order in which they are due, shape (m,)."""
 
     device: IntArray
+    """Index of the device."""
     due_s: FloatArray
+    """When to publish, in seconds of playing."""
     number: IntArray
+    """Number of the turn since the start."""
     ts: None = None
+    """None: a message states the moment of publishing."""
 
     def __len__(self) -> int:
         """Return the number of turns."""

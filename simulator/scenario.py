@@ -82,25 +82,19 @@ class Said:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Happened:
-    """Messages of all kinds, in the order in which they are due; see `simulator.reports.Due`.
-
-    Attributes
-    ----------
-    reports, said, sensed
-        Positions, records with exits, and readings of sensors.
-    kind, row
-        To which of the three each message belongs, and its row there, shape (m,).
-    device, due_s
-        Index of the vehicle, or of the sensor after all vehicles; and when to publish.
-    """
+    """Messages of all kinds, in the order in which they are due; see `simulator.reports.Due`."""
 
     reports: Reports
     said: Said
     sensed: Turns
+    """`reports`, `said`, `sensed`: positions, records with exits, and readings of sensors."""
     kind: IntArray
     row: IntArray
+    """`kind`, `row`: to which of the three each message belongs, and its row there, shape (m,)."""
     device: IntArray
     due_s: FloatArray
+    """`device`, `due_s`: index of the vehicle, or of the sensor after all vehicles; and when to
+    publish."""
     ts: None = None
 
     @classmethod

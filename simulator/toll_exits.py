@@ -47,21 +47,14 @@ _STREAM = 0x746F6C6C
 
 @dataclass(frozen=True, slots=True)
 class Marginals:
-    """Relative frequencies of sections, truck classes and axles.
-
-    Attributes
-    ----------
-    section
-        Exits at each section, by its id.
-    truck_class
-        Vehicles of each class.
-    axles
-        Vehicles with each number of axles, by class.
-    """
+    """Relative frequencies of sections, truck classes and axles."""
 
     section: Mapping[str, float]
+    """Exits at each section, by its id."""
     truck_class: Mapping[str, float]
+    """Vehicles of each class."""
     axles: Mapping[str, Mapping[int, float]]
+    """Vehicles with each number of axles, by class."""
 
 
 MADE = Marginals(
@@ -109,22 +102,16 @@ def read_marginals(path: Path) -> Marginals:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Exits:
-    """Exits in the order in which they are due; see `simulator.reports.Due`.
-
-    Attributes
-    ----------
-    device, due_s
-        Index of the truck, and when to publish in seconds of playing, shape (m,).
-    rows
-        The fields of each exit.
-    ts
-        None: exits state their own time.
-    """
+    """Exits in the order in which they are due; see `simulator.reports.Due`."""
 
     device: IntArray
     due_s: FloatArray
+    """`device`, `due_s`: index of the truck, and when to publish in seconds of playing, shape
+    (m,)."""
     rows: Sequence[Mapping[str, Any]]
+    """The fields of each exit."""
     ts: None = None
+    """None: exits state their own time."""
 
     def __len__(self) -> int:
         """Return the number of exits."""

@@ -58,27 +58,19 @@ _MOST_BYTES = 1 << 20
 
 
 class Asked(NamedTuple):
-    """What is to be started.
-
-    Attributes
-    ----------
-    program
-        The package of which `__main__.main` is called.
-    command, environment, folder
-        As of a process.
-    without
-        Extras whose modules are not to be found.
-    most_bytes
-        Of a file that it writes; more is an error of the system. Negative: it is told to end
-        (SIGTERM) where it would write one byte more. 0: as many as it likes.
-    """
+    """What is to be started."""
 
     program: str
+    """The package of which `__main__.main` is called."""
     command: list[str]
     environment: dict[str, str]
     folder: str
+    """`command`, `environment`, `folder`: as of a process."""
     without: Sequence[str] = ()
+    """Extras whose modules are not to be found."""
     most_bytes: int = 0
+    """Of a file that it writes; more is an error of the system. Negative: it is told to end
+    (SIGTERM) where it would write one byte more. 0: as many as it likes."""
 
 
 class _Pipe(asyncio.StreamReaderProtocol):

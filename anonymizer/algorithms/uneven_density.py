@@ -40,33 +40,22 @@ _LEAST_SHARE = 0.05
 
 
 class AreaHalves(NamedTuple):
-    """The areas of a network and their halves, from the whole network down to pairs of nodes.
-
-    Attributes
-    ----------
-    side
-        1 for nodes in the first half of an area, -1 for those in the second, shape (areas, nodes).
-    first_area_of
-        Areas of each level, of about equal numbers of nodes, shape (levels + 1,).
-    """
+    """The areas of a network and their halves, from the whole network down to pairs of nodes."""
 
     side: csr_array
+    """1 for nodes in the first half of an area, -1 for those in the second, shape (areas,
+    nodes)."""
     first_area_of: IntArray
+    """Areas of each level, of about equal numbers of nodes, shape (levels + 1,)."""
 
 
 class DensityFit(NamedTuple):
-    """What the regions of one moment say about the density.
-
-    Attributes
-    ----------
-    weight
-        Expected density at each node, up to a factor, shape (nodes,).
-    variance
-        What is left of the variance of each area, shape (areas,).
-    """
+    """What the regions of one moment say about the density."""
 
     weight: FloatArray
+    """Expected density at each node, up to a factor, shape (nodes,)."""
     variance: FloatArray
+    """What is left of the variance of each area, shape (areas,)."""
 
 
 def halve(x: FloatArray, y: FloatArray) -> AreaHalves:

@@ -22,36 +22,27 @@ NEVER = -(2**62)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRule:
-    """Length of tumbling windows, and how long they wait for late parts.
-
-    Attributes
-    ----------
-    length_s, offset_s
-        Window w covers the event times from `offset_s + w * length_s` to the start of the next.
-    lateness_s
-        How far the watermark lags behind the newest event time. A window closes when the
-        watermark reaches its end.
-    silence_s
-        A source of which no part has been accepted for longer is not waited for. When that holds
-        for all sources, every window closes. Nor is a window held for longer than this by sources
-        whose times are behind those of another source.
-    max_open
-        Largest number of open windows; closed windows that are not yet processed do not count.
-        At least `least_open`.
-    max_ahead_s
-        How far event time may be ahead of the wall clock.
-    n_to_leap
-        So many vehicles state times that are more than `step_s` after all others before these are
-        taken for the present, as long as anybody states times that are not.
-    """
+    """Length of tumbling windows, and how long they wait for late parts."""
 
     length_s: float
     offset_s: float = 0.0
+    """`length_s`, `offset_s`: window w covers the event times from `offset_s + w * length_s` to the
+    start of the next."""
     lateness_s: float = 0.0
+    """How far the watermark lags behind the newest event time. A window closes when the watermark
+    reaches its end."""
     silence_s: float = inf
+    """A source of which no part has been accepted for longer is not waited for. When that holds for
+    all sources, every window closes. Nor is a window held for longer than this by sources whose
+    times are behind those of another source."""
     max_open: int = 8
+    """Largest number of open windows; closed windows that are not yet processed do not count. At
+    least `least_open`."""
     max_ahead_s: float = inf
+    """How far event time may be ahead of the wall clock."""
     n_to_leap: int = 1
+    """So many vehicles state times that are more than `step_s` after all others before these are
+    taken for the present, as long as anybody states times that are not."""
 
     @property
     def step_s(self) -> float:

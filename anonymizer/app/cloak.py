@@ -58,32 +58,22 @@ _TOO_FEW = (
 
 @dataclass(slots=True)
 class CloakSummary:
-    """The accounts of a cloaked trace.
-
-    Attributes
-    ----------
-    ledger
-        Outcomes of its positions, as in the live service.
-    n_ticks
-        Ticks that contained positions.
-    region_nodes
-        For each tick, the number of nodes of each group's region.
-    n_clamped, n_left_out
-        By declared reading: values outside its range, and groups about which nothing was
-        published because fewer than k members had a value.
-    ids_change
-        Whether ids seem to change that are said to stay: groups may have fewer than k vehicles.
-    age_s
-        Ages of information, once a second: see `InformationAges`.
-    """
+    """The accounts of a cloaked trace."""
 
     ledger: Ledger = field(default_factory=Ledger)
+    """Outcomes of its positions, as in the live service."""
     n_ticks: int = 0
+    """Ticks that contained positions."""
     region_nodes: list[IntArray] = field(default_factory=list)
+    """For each tick, the number of nodes of each group's region."""
     n_clamped: dict[str, int] = field(default_factory=dict)
     n_left_out: dict[str, int] = field(default_factory=dict)
+    """`n_clamped`, `n_left_out`: by declared reading: values outside its range, and groups about
+    which nothing was published because fewer than k members had a value."""
     ids_change: bool = False
+    """Whether ids seem to change that are said to stay: groups may have fewer than k vehicles."""
     age_s: BatchHistogram = field(default_factory=histogram_of_ages)
+    """Ages of information, once a second: see `InformationAges`."""
 
     @property
     def nothing_published(self) -> str:

@@ -45,35 +45,24 @@ _WINDOWS = {"window_s": 10.0, "lateness_s": 1.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPlan:
-    """Parameters of a demo.
-
-    Attributes
-    ----------
-    network
-        Road network on which the devices move.
-    n_devices, rate_hz
-        Number of devices, and reports per second of each.
-    seed
-        Of the traffic.
-    duration_s
-        Seconds from the first position on; None: until it is stopped.
-    http_port
-        0: any free one.
-    broker
-        `auto`: Mosquitto if it is installed, else the embedded broker.
-    compare
-        Whether to run the other region modes too, each in a gateway of its own on the same
-        traffic, so that the map can switch between them.
-    """
+    """Parameters of a demo."""
 
     network: str = "city:2500"
+    """Road network on which the devices move."""
     n_devices: int = 1000
     rate_hz: float = 1.0
+    """`n_devices`, `rate_hz`: number of devices, and reports per second of each."""
     seed: int = 1
+    """Of the traffic."""
     duration_s: float | None = None
+    """Seconds from the first position on; None: until it is stopped."""
     http_port: int = 0
+    """0: any free one."""
     broker: Literal["auto", "mosquitto", "embedded"] = "auto"
+    """`auto`: Mosquitto if it is installed, else the embedded broker."""
     compare: bool = True
+    """Whether to run the other region modes too, each in a gateway of its own on the same traffic,
+    so that the map can switch between them."""
 
 
 @dataclass(slots=True)
@@ -91,31 +80,21 @@ class Subscriber:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The parts of a running demo that can be shown.
-
-    Attributes
-    ----------
-    broker, http_url
-        Name of the broker, and address of the gateway.
-    beat_s
-        Seconds between two releases of a group.
-    analyst
-        Subscriber to the regions alone.
-    classes
-        Subscriber to each stream of records, by its name.
-    gateway
-        The gateway itself.
-    tolls
-        The first rows that the toll API answered at the end.
-    """
+    """The parts of a running demo that can be shown."""
 
     broker: str
     http_url: str
+    """`broker`, `http_url`: name of the broker, and address of the gateway."""
     beat_s: float
+    """Seconds between two releases of a group."""
     analyst: Subscriber
+    """Subscriber to the regions alone."""
     classes: Mapping[str, Subscriber] = field(default_factory=dict)
+    """Subscriber to each stream of records, by its name."""
     gateway: Gateway | None = None
+    """The gateway itself."""
     tolls: list[Mapping[str, Any]] = field(default_factory=list)
+    """The first rows that the toll API answered at the end."""
 
     def streams(self) -> list[StreamSnapshot]:
         """Return what became of the records of each stream so far."""

@@ -16,32 +16,24 @@ _PATIENCE_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSnapshot:
-    """What became of the records of one stream.
-
-    Attributes
-    ----------
-    name, model, k
-        As in the settings.
-    n_received, n_published, n_held
-        Records received, those in published classes, and those that wait for the end of a window.
-    not_published
-        Records by every other outcome that occurred, as `outcome reason`.
-    n_windows, n_classes
-        Windows that are closed, and their classes.
-    last
-        The summary of the last window that was not empty.
-    """
+    """What became of the records of one stream."""
 
     name: str
     model: str
     k: int
+    """`name`, `model`, `k`: as in the settings."""
     n_received: int
     n_published: int
     n_held: int
+    """`n_received`, `n_published`, `n_held`: records received, those in published classes, and
+    those that wait for the end of a window."""
     not_published: Mapping[str, int]
+    """Records by every other outcome that occurred, as `outcome reason`."""
     n_windows: int
     n_classes: int
+    """`n_windows`, `n_classes`: windows that are closed, and their classes."""
     last: Mapping[str, float]
+    """The summary of the last window that was not empty."""
 
     @classmethod
     def of(cls, state: StreamState) -> "StreamSnapshot":

@@ -40,28 +40,21 @@ CostName: TypeAlias = Literal["range", "set", "taxonomy"]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What is known of an option apart from its name, type and default.
-
-    Attributes
-    ----------
-    help
-        One or two sentences.
-    flag, metavar, shown
-        On the command line: its names, separated by a space; what stands for its value; and what
-        help says of the default. None: made of the name, the type, the default.
-    least, most
-        Limits of a number, and of each number of a mapping.
-    choices
-        Texts that it may be, unless the type says so.
-    """
+    """What is known of an option apart from its name, type and default."""
 
     help: str
+    """One or two sentences."""
     flag: str | None = None
     metavar: str | None = None
     shown: str | None = None
+    """`flag`, `metavar`, `shown`: on the command line: its names, separated by a space; what stands
+    for its value; and what help says of the default. None: made of the name, the type, the
+    default."""
     least: float | None = None
     most: float = inf
+    """`least`, `most`: limits of a number, and of each number of a mapping."""
     choices: Sequence[str] = ()
+    """Texts that it may be, unless the type says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,43 +23,30 @@ _DIGITS = 5
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TripTable:
-    """True trips, to be anonymized.
-
-    Attributes
-    ----------
-    frame
-        `device_id`, `start` (text, UTC), `duration_s`, `from_lat`, `from_lon`, `to_lat`, `to_lon`
-        and `length_m`, by time; on a network also `from_cell`, `to_cell` and `roads`.
-    n_devices
-        How many devices have a trip.
-    n_cut, n_private
-        Trips left out: cut by the recording, and with an end in a privacy zone.
-    """
+    """True trips, to be anonymized."""
 
     frame: pl.DataFrame
+    """`device_id`, `start` (text, UTC), `duration_s`, `from_lat`, `from_lon`, `to_lat`, `to_lon`
+    and `length_m`, by time; on a network also `from_cell`, `to_cell` and `roads`."""
     n_devices: int
+    """How many devices have a trip."""
     n_cut: int
     n_private: int
+    """`n_cut`, `n_private`: trips left out: cut by the recording, and with an end in a privacy
+    zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnNetwork:
-    """How trips are described by cells and roads, too.
-
-    Attributes
-    ----------
-    network
-        With coordinates.
-    limit_m
-        Positions farther than this from every road have no node.
-    n_cells
-        Cells into which the network is cut, as for the trips that a gateway publishes. Halves of
-        one area follow each other, so that a range of cells is a place.
-    """
+    """How trips are described by cells and roads, too."""
 
     network: RoadNetwork
+    """With coordinates."""
     limit_m: float
+    """Positions farther than this from every road have no node."""
     n_cells: int
+    """Cells into which the network is cut, as for the trips that a gateway publishes. Halves of one
+    area follow each other, so that a range of cells is a place."""
 
 
 def trip_table(

@@ -54,92 +54,61 @@ class Subject(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryWords:
-    """How a summary tells of a question.
-
-    Attributes
-    ----------
-    question
-        What an adversary wants to know: `sound`, `k`, `who` or `where`.
-    words
-        The attack in words.
-    figure
-        What was found: a figure.
-    control
-        Figure that it stands beside; None: there is none.
-    is_lack
-        Whether that figure is a share of failures.
-    """
+    """How a summary tells of a question."""
 
     question: str
+    """What an adversary wants to know: `sound`, `k`, `who` or `where`."""
     words: str
+    """The attack in words."""
     figure: str
+    """What was found: a figure."""
     control: str | None = None
+    """Figure that it stands beside; None: there is none."""
     is_lack: bool = False
+    """Whether that figure is a share of failures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What one kind of finding asks, and how its figures are read.
-
-    Attributes
-    ----------
-    name
-        That of its findings; what follows a comma, a colon or a bracket there is left out.
-    criterion
-        The question of a data protection officer to which it belongs.
-    asks
-        What the adversary tries, as a question.
-    success
-        Figures that are shares or probabilities of success; the largest counts.
-    control
-        Figures of the same attack where it can find nothing but chance; the largest counts.
-    n
-        Figure with the number of trials.
-    exposed
-        Figure of the most exposed: the success with the worst tenth, or the least in multiples of
-        k.
-    exposed_control
-        Figure that `exposed` is compared with, if it is a success.
-    chance
-        Success by chance, where it needs no figure.
-    against
-        What the control is, in words.
-    bar
-        What must hold, in words; empty: it is reported.
-    promised_by
-        Modes of regions that promise it.
-    together
-        Of an attack on two publications: what they are, as in "*both tables of* a stream".
-    needs_map
-        Whether it alone of its attack needs to know whose the pseudonyms are.
-    of_crowd
-        Whether it tells of a crowd, and not of anybody in it.
-    control_finding
-        The finding with the same attribute that is its control.
-    borrows
-        The finding and its figure that are its control.
-    summary
-        How a summary tells of it; None: not at all.
-    """
+    """What one kind of finding asks, and how its figures are read."""
 
     name: str
+    """That of its findings; what follows a comma, a colon or a bracket there is left out."""
     criterion: Criterion
+    """The question of a data protection officer to which it belongs."""
     asks: str
+    """What the adversary tries, as a question."""
     success: tuple[str, ...] = ()
+    """Figures that are shares or probabilities of success; the largest counts."""
     control: tuple[str, ...] = ()
+    """Figures of the same attack where it can find nothing but chance; the largest counts."""
     n: str = ""
+    """Figure with the number of trials."""
     exposed: str = ""
+    """Figure of the most exposed: the success with the worst tenth, or the least in multiples of
+    k."""
     exposed_control: str = ""
+    """Figure that `exposed` is compared with, if it is a success."""
     chance: float | None = None
+    """Success by chance, where it needs no figure."""
     against: str = "chance"
+    """What the control is, in words."""
     bar: str = ""
+    """What must hold, in words; empty: it is reported."""
     promised_by: tuple[Mode, ...] = ()
+    """Modes of regions that promise it."""
     together: str = ""
+    """Of an attack on two publications: what they are, as in "*both tables of* a stream"."""
     needs_map: bool = False
+    """Whether it alone of its attack needs to know whose the pseudonyms are."""
     of_crowd: bool = False
+    """Whether it tells of a crowd, and not of anybody in it."""
     control_finding: str = ""
+    """The finding with the same attribute that is its control."""
     borrows: tuple[str, str] | None = None
+    """The finding and its figure that are its control."""
     summary: SummaryWords | None = None
+    """How a summary tells of it; None: not at all."""
 
     def at(self, figures: Mapping[str, Figure]) -> "Question":
         """Return the question about the longest time for which a short recording has figures."""
@@ -168,33 +137,22 @@ def name_of(finding: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attack(Generic[CaseT]):
-    """An attack.
-
-    Attributes
-    ----------
-    name
-        Of the step of an audit.
-    reads
-        What it is mounted on.
-    mount
-        Return what it finds in a case; nothing where there is nothing to attack.
-    questions
-        One for each kind of finding.
-    needs_map
-        Whether it needs to know whose the pseudonyms are.
-    applies
-        Whether there is anything to attack.
-    mount_in_short
-        The same for a summary; None: a summary leaves it out.
-    """
+    """An attack."""
 
     name: str
+    """Of the step of an audit."""
     reads: Subject
+    """What it is mounted on."""
     mount: Callable[[CaseT], Iterable[Finding]]
+    """Return what it finds in a case; nothing where there is nothing to attack."""
     questions: tuple[Question, ...]
+    """One for each kind of finding."""
     needs_map: bool = False
+    """Whether it needs to know whose the pseudonyms are."""
     applies: Callable[[CaseT], bool] = lambda _case: True
+    """Whether there is anything to attack."""
     mount_in_short: Callable[[CaseT], Iterable[Finding]] | None = None
+    """The same for a summary; None: a summary leaves it out."""
 
 
 ALONE = " alone"

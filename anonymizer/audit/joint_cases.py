@@ -111,24 +111,17 @@ class Track(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VehiclesCase:
-    """A stream, and regions about the same vehicles.
-
-    Attributes
-    ----------
-    tracks
-        Where each vehicle truly was.
-    seed
-        Of the control.
-    attacked
-        Spans of the windows that had victims; an attack adds them.
-    """
+    """A stream, and regions about the same vehicles."""
 
     release: StreamRelease
     tracks: Mapping[bytes, Track]
+    """Where each vehicle truly was."""
     regions: "RecordedRegions"
     network: RoadNetwork
     seed: int
+    """Of the control."""
     attacked: set[tuple[float, float]] = field(default_factory=set)
+    """Spans of the windows that had victims; an attack adds them."""
 
 
 def tracks_of(

@@ -40,68 +40,50 @@ _MOST_PATTERNS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class SensitiveFigures:
-    """What the classes tell of a sensitive attribute.
-
-    Attributes
-    ----------
-    distinct_l
-        Fewest different values in a class; a missing one is none.
-    entropy_l
-        Exponential of the least entropy of a class.
-    t
-        Greatest earth mover's distance of a class to the whole, as `anonymize` promises it.
-    share
-        Greatest share of one value in a class: how surely it is guessed.
-    ordered
-        Whether its values are numbers, dates or times.
-    read_as
-        What its cells were taken for.
-    """
+    """What the classes tell of a sensitive attribute."""
 
     distinct_l: int
+    """Fewest different values in a class; a missing one is none."""
     entropy_l: float
+    """Exponential of the least entropy of a class."""
     t: float
+    """Greatest earth mover's distance of a class to the whole, as `anonymize` promises it."""
     share: float
+    """Greatest share of one value in a class: how surely it is guessed."""
     ordered: bool
+    """Whether its values are numbers, dates or times."""
     read_as: str
+    """What its cells were taken for."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoneRelease:
-    """What a release has by itself.
-
-    Attributes
-    ----------
-    n_rows, n_nobodys, n_suppressed
-        Rows, those that nobody is behind, and those of which all quasi-identifiers are suppressed.
-    n_classes
-        Classes of the others.
-    k
-        Rows of the smallest class; 0 if there is none.
-    k_by_wildcards
-        The same if a suppressed cell may be any value, as sdcMicro counts; None: too many classes.
-    n_alone, n_below
-        Rows that are alone in their class, and those in classes of fewer than `k_asked`.
-    sensitive
-        By name of the attribute.
-    not_judged, identifying
-        The other columns, and what those hold that seem to hold direct identifiers.
-    telling
-        Columns, sensitive ones too, that seem to say what a label hides, and of which.
-    """
+    """What a release has by itself."""
 
     n_rows: int
     n_nobodys: int
     n_suppressed: int
+    """`n_rows`, `n_nobodys`, `n_suppressed`: rows, those that nobody is behind, and those of which
+    all quasi-identifiers are suppressed."""
     n_classes: int
+    """Classes of the others."""
     k: int
+    """Rows of the smallest class; 0 if there is none."""
     k_by_wildcards: int | None
+    """The same if a suppressed cell may be any value, as sdcMicro counts; None: too many
+    classes."""
     n_alone: int
     n_below: int
+    """`n_alone`, `n_below`: rows that are alone in their class, and those in classes of fewer than
+    `k_asked`."""
     sensitive: dict[str, SensitiveFigures]
+    """By name of the attribute."""
     not_judged: list[str]
     identifying: dict[str, Recognized]
+    """`not_judged`, `identifying`: the other columns, and what those hold that seem to hold direct
+    identifiers."""
     telling: dict[str, str]
+    """Columns, sensitive ones too, that seem to say what a label hides, and of which."""
 
 
 def judge_release(

@@ -53,26 +53,18 @@ class Traffic(NamedTuple):
 
 
 class PlaceReading(NamedTuple):
-    """What an analyst reads in a publication about the places of a division.
-
-    Attributes
-    ----------
-    n_at
-        Devices by time and place, shape (times, places); for roads all times are added up, because
-        few devices are on one road at a time, shape (1, roads).
-    moves
-        Moves within a minute from cell to cell, shape (cells, cells), those that stay included; for
-        roads those that arrive at each from another place, shape (1, roads). None: it shows none.
-    crossing
-        Share of the devices that are in another place a minute later; None likewise.
-    speed_mps
-        Mean speed at each place, NaN where it shows none, shape (places,); None if nowhere.
-    """
+    """What an analyst reads in a publication about the places of a division."""
 
     n_at: FloatArray
+    """Devices by time and place, shape (times, places); for roads all times are added up, because
+    few devices are on one road at a time, shape (1, roads)."""
     moves: FloatArray | None = None
+    """Moves within a minute from cell to cell, shape (cells, cells), those that stay included; for
+    roads those that arrive at each from another place, shape (1, roads). None: it shows none."""
     crossing: float | None = None
+    """Share of the devices that are in another place a minute later; None likewise."""
     speed_mps: FloatArray | None = None
+    """Mean speed at each place, NaN where it shows none, shape (places,); None if nowhere."""
 
 
 def grid(network: RoadNetwork, side: int) -> NodeDivision:

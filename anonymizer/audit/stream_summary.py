@@ -15,32 +15,23 @@ _ORDER = ("sound", "k", "who", "where")
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """What one attack found.
-
-    Attributes
-    ----------
-    question
-        What an adversary wants to know: `sound`, `k`, `who` or `where`.
-    attack
-        In words.
-    found, low, high
-        What was found, and its interval of 95 %; None: there was nothing to measure.
-    control
-        The same by guessing, or without the release; None: there is no such thing.
-    n
-        How many independent cases the interval is over.
-    verdict
-        `holds`, `fails`, `would hold`, `would fail`, `no case` or `reported`.
-    """
+    """What one attack found."""
 
     question: str
+    """What an adversary wants to know: `sound`, `k`, `who` or `where`."""
     attack: str
+    """In words."""
     found: float | None
     low: float | None
     high: float | None
+    """`found`, `low`, `high`: what was found, and its interval of 95 %; None: there was nothing to
+    measure."""
     control: float | None
+    """The same by guessing, or without the release; None: there is no such thing."""
     n: int
+    """How many independent cases the interval is over."""
     verdict: str
+    """`holds`, `fails`, `would hold`, `would fail`, `no case` or `reported`."""
 
 
 def summary_rows(report: AuditReport) -> list[SummaryRow]:

@@ -10,31 +10,23 @@ from prometheus_client.registry import Collector
 
 @dataclass
 class Passed:
-    """Messages of a bridge since its start.
-
-    Attributes
-    ----------
-    n_received, n_stored
-        From MQTT, and those of them that Kafka has.
-    n_waiting, n_bytes
-        Sent to Kafka, which does not have them yet, and the memory that they take.
-    n_published
-        To MQTT, and the broker has them.
-    n_refused
-        Given up on the way to MQTT, by reason.
-    is_paused
-        Whether nothing is read from MQTT because too much waits for Kafka.
-    """
+    """Messages of a bridge since its start."""
 
     n_received: int = 0
     n_stored: int = 0
+    """`n_received`, `n_stored`: from MQTT, and those of them that Kafka has."""
     n_waiting: int = 0
     n_bytes: int = 0
+    """`n_waiting`, `n_bytes`: sent to Kafka, which does not have them yet, and the memory that they
+    take."""
     n_published: int = 0
+    """To MQTT, and the broker has them."""
     n_refused: Counter[str] = field(
         default_factory=lambda: Counter({"malformed": 0, "too_large": 0, "not_taken": 0})
     )
+    """Given up on the way to MQTT, by reason."""
     is_paused: bool = False
+    """Whether nothing is read from MQTT because too much waits for Kafka."""
 
 
 PUBLIC_OF_BRIDGES = frozenset(

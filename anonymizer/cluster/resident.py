@@ -82,15 +82,10 @@ class Place(NamedTuple):
 
 
 class Journal(Protocol):
-    """The inputs of a stage and its snapshot, as Kafka has them.
-
-    Attributes
-    ----------
-    name
-        Of the stage, for messages to the operator.
-    """
+    """The inputs of a stage and its snapshot, as Kafka has them."""
 
     name: str
+    """Of the stage, for messages to the operator."""
 
     def place(self) -> Place:
         """Return where they are.
@@ -138,30 +133,22 @@ _NONE = _Head(SNAPSHOT_FORMAT, -1, 0, 0.0, "")
 
 @dataclass
 class StageEvents:
-    """What happened to the stages of a worker.
-
-    Attributes
-    ----------
-    n_snapshots, n_restored
-        Snapshots stored, and how often one was gone back to.
-    n_again
-        Inputs taken again.
-    n_anew
-        How often a stage lost its state because its inputs were lost.
-    n_dropped
-        Inputs dropped by their reason: `unreadable`, `failed` where the stage failed at it, and
-        `unaddressed` where it names no stage. Also outputs that are `too_large` for their topic.
-    """
+    """What happened to the stages of a worker."""
 
     n_snapshots: int = 0
     n_restored: int = 0
+    """`n_snapshots`, `n_restored`: snapshots stored, and how often one was gone back to."""
     n_again: int = 0
+    """Inputs taken again."""
     n_anew: int = 0
+    """How often a stage lost its state because its inputs were lost."""
     n_dropped: Counter[str] = field(
         default_factory=lambda: Counter(
             dict.fromkeys(("unreadable", "failed", "unaddressed", "too_large"), 0)
         )
     )
+    """Inputs dropped by their reason: `unreadable`, `failed` where the stage failed at it, and
+    `unaddressed` where it names no stage. Also outputs that are `too_large` for their topic."""
 
 
 class Resident:

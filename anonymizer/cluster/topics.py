@@ -31,34 +31,23 @@ class Topic(NamedTuple):
 
 
 class Topics(NamedTuple):
-    """All topics of a cluster. Those of positions or of records alone may not be needed.
-
-    Attributes
-    ----------
-    sources
-        Inputs of the sources: raw messages of the bridges, and reports of the lanes.
-    lanes
-        Inputs of the lanes: batches of the sources.
-    out
-        Messages for MQTT, sent by lanes and streams. It has as many partitions as there are
-        sources, so that as many bridges can share it.
-    parts
-        Inputs of the streams: raw messages of the bridges, and which windows are due.
-    releases
-        What queries read: published classes, and the windows that they are of.
-    files
-        The newest files of outputs, which are served over HTTP.
-    dropped
-        Which inputs workers have dropped; nothing of their content.
-    """
+    """All topics of a cluster. Those of positions or of records alone may not be needed."""
 
     sources: Topic
+    """Inputs of the sources: raw messages of the bridges, and reports of the lanes."""
     lanes: Topic
+    """Inputs of the lanes: batches of the sources."""
     out: Topic
+    """Messages for MQTT, sent by lanes and streams. It has as many partitions as there are sources,
+    so that as many bridges can share it."""
     parts: Topic
+    """Inputs of the streams: raw messages of the bridges, and which windows are due."""
     releases: Topic
+    """What queries read: published classes, and the windows that they are of."""
     files: Topic
+    """The newest files of outputs, which are served over HTTP."""
     dropped: Topic
+    """Which inputs workers have dropped; nothing of their content."""
 
 
 def topics_of(settings: Settings) -> Topics:

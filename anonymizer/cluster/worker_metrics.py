@@ -31,55 +31,39 @@ class Deletions:
 
 @dataclass
 class WorkDone:
-    """What a worker has done, for its metrics.
-
-    Attributes
-    ----------
-    n_taken, n_sent
-        Inputs taken and messages sent, by topic.
-    n_assigned
-        How often partitions were assigned.
-    owned
-        Partitions now assigned, as topic and number.
-    residents
-        The stages in memory, by topic, number of the partition, and key.
-    counts
-        What happened to the stages.
-    deletions
-        Of inputs that are not needed any more.
-    stands_still
-        Why the stages do not go on until the operator acts; empty: they do.
-    restoring_s
-        Time spent on restoring stages and taking inputs again.
-    lag
-        Messages that wait, by topic and number of the partition.
-    read, read_lag
-        The same of the topics that are read besides: partitions, and messages that wait.
-    taking_since
-        When the stage at work got its input, seconds of the monotonic clock; None: none works.
-    polled_at, connected_at
-        When Kafka's client last ran in the main thread, and was last seen to have a connection,
-        seconds of the monotonic clock.
-    waits
-        Why the worker has begun again and has no partitions yet; empty: it has.
-    """
+    """What a worker has done, for its metrics."""
 
     n_taken: dict[str, int] = field(default_factory=dict)
     n_sent: Counter[str] = field(default_factory=Counter)
+    """`n_taken`, `n_sent`: inputs taken and messages sent, by topic."""
     n_assigned: int = 0
+    """How often partitions were assigned."""
     owned: frozenset[tuple[str, int]] = frozenset()
+    """Partitions now assigned, as topic and number."""
     residents: dict[tuple[str, int, bytes], Resident] = field(default_factory=dict)
+    """The stages in memory, by topic, number of the partition, and key."""
     counts: StageEvents = field(default_factory=StageEvents)
+    """What happened to the stages."""
     deletions: Deletions = field(default_factory=Deletions)
+    """Of inputs that are not needed any more."""
     stands_still: str = ""
+    """Why the stages do not go on until the operator acts; empty: they do."""
     restoring_s: float = 0.0
+    """Time spent on restoring stages and taking inputs again."""
     lag: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Messages that wait, by topic and number of the partition."""
     read: frozenset[tuple[str, int]] = frozenset()
     read_lag: dict[tuple[str, int], int] = field(default_factory=dict)
+    """`read`, `read_lag`: the same of the topics that are read besides: partitions, and messages
+    that wait."""
     taking_since: float | None = None
+    """When the stage at work got its input, seconds of the monotonic clock; None: none works."""
     polled_at: float = field(default_factory=time.monotonic)
     connected_at: float = field(default_factory=time.monotonic)
+    """`polled_at`, `connected_at`: when Kafka's client last ran in the main thread, and was last
+    seen to have a connection, seconds of the monotonic clock."""
     waits: str = ""
+    """Why the worker has begun again and has no partitions yet; empty: it has."""
 
 
 _PUBLIC = frozenset(
@@ -96,25 +80,17 @@ none ever should."""
 
 
 class StageAccounts(NamedTuple):
-    """Accounts of the stages that a worker owns, at one moment.
-
-    Attributes
-    ----------
-    n_received, n_held
-        Positions received, and those not settled.
-    n_of
-        Positions by final outcome.
-    n_events
-        What happened in the stages, by their kind and the name of the event.
-    parts
-        Name of a stream, ledger of the parts of its records, and how many are not settled.
-    """
+    """Accounts of the stages that a worker owns, at one moment."""
 
     n_received: int
     n_held: int
+    """`n_received`, `n_held`: positions received, and those not settled."""
     n_of: Mapping[Outcome, int]
+    """Positions by final outcome."""
     n_events: Mapping[tuple[str, str], int]
+    """What happened in the stages, by their kind and the name of the event."""
     parts: Sequence[tuple[str, Ledger, int]] = ()
+    """Name of a stream, ledger of the parts of its records, and how many are not settled."""
 
     @property
     def imbalance(self) -> int:

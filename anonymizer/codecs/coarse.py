@@ -14,28 +14,19 @@ from typing import NamedTuple, TypeAlias
 
 
 class CoarsePoint(NamedTuple):
-    """What an echo says of a pseudonym.
-
-    Attributes
-    ----------
-    lat, lon
-        Centre of the published region, WGS84 degrees.
-    radius_m
-        Radius of a circle around it that holds the region, whole metres, at least 1.
-    time
-        Unix seconds of the release, with three decimals.
-    pseudonym
-        As the release has it.
-    topic
-        Topic of the message.
-    """
+    """What an echo says of a pseudonym."""
 
     lat: float
     lon: float
+    """`lat`, `lon`: centre of the published region, WGS84 degrees."""
     radius_m: int
+    """Radius of a circle around it that holds the region, whole metres, at least 1."""
     time: float
+    """Unix seconds of the release, with three decimals."""
     pseudonym: str
+    """As the release has it."""
     topic: str
+    """Topic of the message."""
 
 
 Encoder: TypeAlias = Callable[[CoarsePoint], bytes]

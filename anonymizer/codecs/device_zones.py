@@ -43,30 +43,20 @@ class _Zone(Stated, forbid_unknown_fields=True):
 
 
 class StatedZones(NamedTuple):
-    """The zones and the demands of one device.
-
-    Attributes
-    ----------
-    circles
-        Their centres and radii.
-    polygons
-        The corners of each: latitude and longitude.
-    everywhere
-        Whether the device takes no part, wherever it is.
-    k
-        Devices with which it wants to share its group, itself included; 0: no more than others.
-    road_m
-        Metres of road that its place is to have; 0: no more than those of others.
-    trips
-        Whether its trips may be told.
-    """
+    """The zones and the demands of one device."""
 
     circles: tuple[StatedCircle, ...]
+    """Their centres and radii."""
     polygons: tuple[tuple[tuple[float, float], ...], ...]
+    """The corners of each: latitude and longitude."""
     everywhere: bool = False
+    """Whether the device takes no part, wherever it is."""
     k: int = 0
+    """Devices with which it wants to share its group, itself included; 0: no more than others."""
     road_m: float = 0.0
+    """Metres of road that its place is to have; 0: no more than those of others."""
     trips: bool = True
+    """Whether its trips may be told."""
 
     def __repr__(self) -> str:
         """Reveal no place."""

@@ -42,40 +42,26 @@ class Role(IntEnum):
 
 
 class Member(NamedTuple):
-    """A member of a message.
-
-    Attributes
-    ----------
-    role
-        What it states.
-    reading, factor
-        Name of the reading, and what its number is multiplied by.
-    """
+    """A member of a message."""
 
     role: Role
+    """What it states."""
     reading: str = ""
     factor: float = 1.0
+    """`reading`, `factor`: name of the reading, and what its number is multiplied by."""
 
 
 class Layout(NamedTuple):
-    """The usual message of a format: an object of these members and others that are ignored.
-
-    Attributes
-    ----------
-    members
-        By name.
-    kind
-        Text of the member with the role `KIND`.
-    many
-        Whether a message may also be an array of such objects.
-    msgpack
-        Whether messages are MessagePack, not JSON.
-    """
+    """The usual message of a format: an object of these members and others that are ignored."""
 
     members: Mapping[str, Member]
+    """By name."""
     kind: str = ""
+    """Text of the member with the role `KIND`."""
     many: bool = False
+    """Whether a message may also be an array of such objects."""
     msgpack: bool = False
+    """Whether messages are MessagePack, not JSON."""
 
 
 _SIGNS = dict.fromkeys(BESIDE, Member(Role.SIGN))

@@ -48,56 +48,37 @@ _Coder: TypeAlias = Callable[[Any], int | str | Outcome | None]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReportedValues:
-    """An attribute that a source reports, and how its values are coded.
-
-    Attributes
-    ----------
-    attribute
-        Its domain, which includes a missing marker.
-    step
-        Distance between successive codes of a numeric attribute.
-    marker
-        The text that means "no value".
-    from_time
-        Whether it is the minute of the local day: of the time at `path`, else of the part.
-    path
-        Where it is in the payload; None: under its name.
-    is_open
-        Whether any text is a value. The codes in parts are then 0.
-    means
-        Returns what a text means, equal for all writings of one value.
-    """
+    """An attribute that a source reports, and how its values are coded."""
 
     attribute: Attribute
+    """Its domain, which includes a missing marker."""
     step: float
+    """Distance between successive codes of a numeric attribute."""
     marker: str
+    """The text that means "no value"."""
     from_time: bool = False
+    """Whether it is the minute of the local day: of the time at `path`, else of the part."""
     path: JsonPath | None = None
+    """Where it is in the payload; None: under its name."""
     is_open: bool = False
+    """Whether any text is a value. The codes in parts are then 0."""
     means: Callable[[str], Hashable] = str.casefold
+    """Returns what a text means, equal for all writings of one value."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartFormat:
-    """The form of the payloads of one source.
-
-    Attributes
-    ----------
-    time
-        Where the time is: text, or a number of seconds, of milliseconds from 1e11 on, of
-        microseconds from 1e14 and of nanoseconds from 1e17.
-    utc_offset_s
-        How far local time is ahead of UTC.
-    where
-        The messages that count.
-    vehicle
-        Where the id of the vehicle is; None: not in the payload.
-    """
+    """The form of the payloads of one source."""
 
     time: JsonPath = _TS
+    """Where the time is: text, or a number of seconds, of milliseconds from 1e11 on, of
+    microseconds from 1e14 and of nanoseconds from 1e17."""
     utc_offset_s: float = 0.0
+    """How far local time is ahead of UTC."""
     where: Conditions = field(default_factory=dict)
+    """The messages that count."""
     vehicle: JsonPath | None = None
+    """Where the id of the vehicle is; None: not in the payload."""
 
 
 _FORMAT = PartFormat()

@@ -20,35 +20,25 @@ ACCURACY = "accuracy_m"
 
 
 class Fix(msgspec.Struct, frozen=True, gc=False):
-    """A position as stated by a device.
-
-    Attributes
-    ----------
-    lat, lon
-        WGS84 degrees, finite, on the earth, and not 0, 0. Both are NaN if the payload states no
-        position, which only the codecs for registered devices accept (`codecs.placeless`).
-    ts
-        Unix seconds by the device's clock; below 0: so many seconds before the message arrives;
-        None if it carries no time.
-    device
-        Device id stated in the payload, or None. Used only where an input is configured to
-        trust it; otherwise the *topic* identifies the device.
-    readings
-        What the device sensed there: finite numbers under the names of its format, or None.
-        Names and numbers are as stated; none is published unless it is declared.
-    zoneless
-        Whether nobody said in which zone the time is, so that it was taken for UTC.
-    unusable
-        Names of readings that are stated, and no numbers that could be used.
-    """
+    """A position as stated by a device."""
 
     lat: float
     lon: float
+    """`lat`, `lon`: WGS84 degrees, finite, on the earth, and not 0, 0. Both are NaN if the payload
+    states no position, which only the codecs for registered devices accept (`codecs.placeless`)."""
     ts: float | None = None
+    """Unix seconds by the device's clock; below 0: so many seconds before the message arrives; None
+    if it carries no time."""
     device: str | None = None
+    """Device id stated in the payload, or None. Used only where an input is configured to trust it;
+    otherwise the *topic* identifies the device."""
     readings: dict[str, float] | None = None
+    """What the device sensed there: finite numbers under the names of its format, or None. Names
+    and numbers are as stated; none is published unless it is declared."""
     zoneless: bool = False
+    """Whether nobody said in which zone the time is, so that it was taken for UTC."""
     unusable: tuple[str, ...] = ()
+    """Names of readings that are stated, and no numbers that could be used."""
 
     def __repr__(self) -> str:
         """Reveal neither place, device nor readings."""

@@ -13,40 +13,27 @@ from anonymizer.domain.network import RoadNetwork
 
 
 class Walks(NamedTuple):
-    """The roads of the source, from junction to junction, each in both directions.
-
-    Attributes
-    ----------
-    first_arc_of
-        Compressed sparse rows, shape (walks + 1,).
-    arc
-        Arcs of the network that each walk passes, in this order.
-    tail, head
-        Junctions at which it begins and ends, shape (walks,). Walks are in the order of the arcs
-        with which they begin.
-    """
+    """The roads of the source, from junction to junction, each in both directions."""
 
     first_arc_of: IntArray
+    """Compressed sparse rows, shape (walks + 1,)."""
     arc: IntArray
+    """Arcs of the network that each walk passes, in this order."""
     tail: IntArray
     head: IntArray
+    """`tail`, `head`: junctions at which it begins and ends, shape (walks,). Walks are in the order
+    of the arcs with which they begin."""
 
 
 class Hops(NamedTuple):
-    """A simple graph of junctions; nodes are those of the network.
-
-    Attributes
-    ----------
-    junction_of
-        Junction that each node belongs to, itself for a junction, shape (n,).
-    first_arc_of, neighbour_of
-        Compressed sparse rows as of `RoadNetwork`, in the adjacency order of the source. Nodes that
-        are no junctions have no neighbours.
-    """
+    """A simple graph of junctions; nodes are those of the network."""
 
     junction_of: Int32Array
+    """Junction that each node belongs to, itself for a junction, shape (n,)."""
     first_arc_of: Int32Array
     neighbour_of: Int32Array
+    """`first_arc_of`, `neighbour_of`: compressed sparse rows as of `RoadNetwork`, in the adjacency
+    order of the source. Nodes that are no junctions have no neighbours."""
 
 
 def walks_of(network: RoadNetwork) -> Walks:

@@ -12,60 +12,39 @@ NodeNames: TypeAlias = NDArray[np.int64] | NDArray[np.str_]
 
 
 class Lines(NamedTuple):
-    """Drawn lines of roads, from end to end.
-
-    Attributes
-    ----------
-    tail, head
-        Nodes at the beginning and at the end of each line, shape (lines,), int32.
-    first_point_of
-        Points of each line in compressed sparse rows, shape (lines + 1,); at least two a line.
-    lat, lon
-        WGS84 degrees of the points, shape (points,).
-    """
+    """Drawn lines of roads, from end to end."""
 
     tail: Int32Array
     head: Int32Array
+    """`tail`, `head`: nodes at the beginning and at the end of each line, shape (lines,), int32."""
     first_point_of: IntArray
+    """Points of each line in compressed sparse rows, shape (lines + 1,); at least two a line."""
     lat: FloatArray
     lon: FloatArray
+    """`lat`, `lon`: WGS84 degrees of the points, shape (points,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shapes:
-    """Corners of roads between their ends.
-
-    Attributes
-    ----------
-    first_corner_of
-        Corners of each arc in compressed sparse rows, shape (arcs + 1,), in the order from the tail
-        to the head. They are stored once for each road, with the arc whose tail is the smaller
-        node.
-    lat, lon
-        WGS84 degrees, shape (corners,).
-    """
+    """Corners of roads between their ends."""
 
     first_corner_of: IntArray
+    """Corners of each arc in compressed sparse rows, shape (arcs + 1,), in the order from the tail
+    to the head. They are stored once for each road, with the arc whose tail is the smaller node."""
     lat: FloatArray
     lon: FloatArray
+    """`lat`, `lon`: WGS84 degrees, shape (corners,)."""
 
 
 class Layer(NamedTuple):
-    """One of several networks that are published as one; no road leads from one to another.
-
-    Attributes
-    ----------
-    source
-        What it was loaded from.
-    nodes
-        Its nodes, which follow each other.
-    reach_m
-        As of `RoadNetwork`.
-    """
+    """One of several networks that are published as one; no road leads from one to another."""
 
     source: str
+    """What it was loaded from."""
     nodes: slice
+    """Its nodes, which follow each other."""
     reach_m: float
+    """As of `RoadNetwork`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

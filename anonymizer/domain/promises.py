@@ -15,21 +15,17 @@ class Promise:
     """The criteria of every published equivalence class: a bound of each of `criteria.registry`.
 
     The defaults demand a value of every attribute, and nothing else.
-
-    Attributes
-    ----------
-    k, d, l
-        Fewest distinct persons, values of every quasi-identifier and of every sensitive attribute.
-    margin
-        Members of a class whom an adversary may have made up: whichever so many of them leave, the
-        others meet all criteria, l where more than one value is asked for. k and d are given with
-        them: every class has so many more persons, and where d is 2 or more, so many more values.
     """
 
     k: int
     d: int = 1
     l: int = 1  # noqa: E741  the field's name for it
+    """`k`, `d`, `l`: fewest distinct persons, values of every quasi-identifier and of every
+    sensitive attribute."""
     margin: int = 0
+    """Members of a class whom an adversary may have made up: whichever so many of them leave, the
+    others meet all criteria, l where more than one value is asked for. k and d are given with them:
+    every class has so many more persons, and where d is 2 or more, so many more values."""
 
     if TYPE_CHECKING:
 

@@ -9,13 +9,6 @@ from anonymizer.domain.fixes import on_earth
 class Circle:
     """All positions within a distance of a place.
 
-    Attributes
-    ----------
-    lat, lon
-        WGS84 degrees.
-    radius_m
-        Great-circle distance; the rim is inside.
-
     Raises
     ------
     ValueError
@@ -24,7 +17,9 @@ class Circle:
 
     lat: float
     lon: float
+    """`lat`, `lon`: WGS84 degrees."""
     radius_m: float
+    """Great-circle distance; the rim is inside."""
 
     def __post_init__(self) -> None:
         _check_place(self.lat, self.lon)
@@ -36,13 +31,6 @@ class Circle:
 class Polygon:
     """The area enclosed by straight lines in the plane of longitude and latitude.
 
-    Attributes
-    ----------
-    corners
-        Latitude and longitude of each corner in WGS84 degrees; the last is joined to the first.
-        Lines may cross: a point is inside if a ray from it crosses an odd number of them
-        (even-odd rule). The lines themselves are inside.
-
     Raises
     ------
     ValueError
@@ -52,6 +40,9 @@ class Polygon:
     """
 
     corners: tuple[tuple[float, float], ...]
+    """Latitude and longitude of each corner in WGS84 degrees; the last is joined to the first.
+    Lines may cross: a point is inside if a ray from it crosses an odd number of them (even-odd
+    rule). The lines themselves are inside."""
 
     def __post_init__(self) -> None:
         for lat, lon in self.corners:
@@ -70,22 +61,6 @@ class Polygon:
 class TripRule:
     """Which positions of a trip are suppressed, and what a trip is.
 
-    Attributes
-    ----------
-    start_m, start_s
-        A position is passed on only if it is at least this far from the start of its trip, and
-        this long after it.
-    end_m, end_s, delay_s
-        A position is passed on only if, `delay_s` later, the device is at least this far from it
-        and has travelled on for this long (until the start of its current stay).
-    gap_s
-        A device that was silent for longer is on another trip.
-    dwell_m, dwell_s
-        Reports within this distance of the first of them are a stay; a stay that lasts this long
-        ends the trip.
-    max_held
-        Most positions held for one device; beyond that the oldest are suppressed.
-
     Raises
     ------
     ValueError
@@ -94,13 +69,22 @@ class TripRule:
 
     start_m: float = 200.0
     start_s: float = 60.0
+    """`start_m`, `start_s`: a position is passed on only if it is at least this far from the start
+    of its trip, and this long after it."""
     end_m: float = 200.0
     end_s: float = 60.0
     delay_s: float = 120.0
+    """`end_m`, `end_s`, `delay_s`: a position is passed on only if, `delay_s` later, the device is
+    at least this far from it and has travelled on for this long (until the start of its current
+    stay)."""
     gap_s: float = 300.0
+    """A device that was silent for longer is on another trip."""
     dwell_m: float = 50.0
     dwell_s: float = 120.0
+    """`dwell_m`, `dwell_s`: reports within this distance of the first of them are a stay; a stay
+    that lasts this long ends the trip."""
     max_held: int = 600
+    """Most positions held for one device; beyond that the oldest are suppressed."""
 
     def __post_init__(self) -> None:
         if not self.delay_s >= self.end_s:

@@ -10,29 +10,20 @@ _SIGNIFICANT_DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class ReadingAttribute:
-    """A declared reading: only declared readings may be published.
-
-    Attributes
-    ----------
-    name
-        Its name, as returned by the codecs.
-    lo, hi
-        Range to which values are clamped first; finite, lo < hi.
-    step
-        Values, means and quantiles are rounded to `lo + n * step` (at most `hi`); None: not
-        rounded.
-    statistics
-        Some of `count`, `mean`, `min`, `max` and `p1` to `p99`, in the order of publication.
-    per_pseudonym
-        Whether the individual value of each member is published too.
-    """
+    """A declared reading: only declared readings may be published."""
 
     name: str
+    """Its name, as returned by the codecs."""
     lo: float
     hi: float
+    """`lo`, `hi`: range to which values are clamped first; finite, lo < hi."""
     step: float | None = None
+    """Values, means and quantiles are rounded to `lo + n * step` (at most `hi`); None: not
+    rounded."""
     statistics: tuple[str, ...] = SAFE_STATISTICS
+    """Some of `count`, `mean`, `min`, `max` and `p1` to `p99`, in the order of publication."""
     per_pseudonym: bool = False
+    """Whether the individual value of each member is published too."""
 
     @property
     def decimals(self) -> int:

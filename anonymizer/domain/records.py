@@ -25,17 +25,6 @@ NO_UNIT = Unit()
 class Hierarchy:
     """A generalization hierarchy over the codes of one attribute.
 
-    Attributes
-    ----------
-    ancestor
-        Node of each code at each level, from the leaf itself to the root, shape
-        (size, height). A shorter branch repeats its upper node.
-    label
-        Label of each node, shape (nodes,).
-    n_leaves
-        Number of values below each node (a leaf counts itself), the missing marker left out, shape
-        (nodes,).
-
     Notes
     -----
     The codes below a node are consecutive. So the lowest common ancestor of a set of codes is
@@ -43,47 +32,40 @@ class Hierarchy:
     """
 
     ancestor: Int32Array
+    """Node of each code at each level, from the leaf itself to the root, shape (size, height). A
+    shorter branch repeats its upper node."""
     label: tuple[str, ...]
+    """Label of each node, shape (nodes,)."""
     n_leaves: Int32Array
+    """Number of values below each node (a leaf counts itself), the missing marker left out, shape
+    (nodes,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Attribute:
-    """An attribute and its declared domain: the values it can have, not those that occur.
-
-    Attributes
-    ----------
-    name
-        Its name in the table or the source.
-    position
-        Position of each code on the axis of the attribute, rising, shape (size,): the number
-        itself, or the place of a category in the order of its taxonomy.
-    label
-        Category of each code; empty if the attribute is numeric.
-    exact
-        The number of each code, the missing marker left out, where some number is no float;
-        `position` is then its distance from the first. Empty: the positions are the numbers.
-    written
-        The text of each code, the missing marker left out, where the values are dates, times or
-        durations; `position` is then the distance from the first: in days for dates, in months for
-        months, otherwise in seconds. Empty: they are numbers or categories.
-    missing
-        Code of the missing marker, which is the last; `NO_CODE` if every record has a value. The
-        marker is not a value: it never counts towards diversity.
-    hierarchy
-        Its generalization hierarchy, or None.
-    unit
-        Of all its numbers; they are published with it.
-    """
+    """An attribute and its declared domain: the values it can have, not those that occur."""
 
     name: str
+    """Its name in the table or the source."""
     position: FloatArray
+    """Position of each code on the axis of the attribute, rising, shape (size,): the number itself,
+    or the place of a category in the order of its taxonomy."""
     label: tuple[str, ...] = ()
+    """Category of each code; empty if the attribute is numeric."""
     missing: int = NO_CODE
+    """Code of the missing marker, which is the last; `NO_CODE` if every record has a value. The
+    marker is not a value: it never counts towards diversity."""
     hierarchy: Hierarchy | None = None
+    """Its generalization hierarchy, or None."""
     exact: tuple[Decimal, ...] = ()
+    """The number of each code, the missing marker left out, where some number is no float;
+    `position` is then its distance from the first. Empty: the positions are the numbers."""
     written: tuple[str, ...] = ()
+    """The text of each code, the missing marker left out, where the values are dates, times or
+    durations; `position` is then the distance from the first: in days for dates, in months for
+    months, otherwise in seconds. Empty: they are numbers or categories."""
     unit: Unit = NO_UNIT
+    """Of all its numbers; they are published with it."""
 
     @property
     def numeric(self) -> bool:
@@ -112,41 +94,27 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Schema:
-    """The roles of a table's columns.
-
-    Attributes
-    ----------
-    qis
-        Quasi-identifiers: attributes that an adversary may know.
-    sensitive
-        Sensitive attributes: what the adversary must not learn.
-    sources
-        The quasi-identifiers reported by each source, as indices into `qis`. An adversary who
-        knows a source knows all of these about a record. Every index is in exactly one source.
-    """
+    """The roles of a table's columns."""
 
     qis: tuple[Attribute, ...]
+    """Quasi-identifiers: attributes that an adversary may know."""
     sensitive: tuple[Attribute, ...]
+    """Sensitive attributes: what the adversary must not learn."""
     sources: tuple[tuple[int, ...], ...]
+    """The quasi-identifiers reported by each source, as indices into `qis`. An adversary who knows
+    a source knows all of these about a record. Every index is in exactly one source."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Records:
-    """A table in codes, without direct identifiers.
-
-    Attributes
-    ----------
-    qi
-        Codes of the quasi-identifiers, C order, shape (n, qis).
-    sensitive
-        Codes of the sensitive attributes, shape (n, sensitive attributes).
-    person
-        Index of the person each record is about, from 0, shape (n,). k counts these, not records.
-    """
+    """A table in codes, without direct identifiers."""
 
     qi: Int32Array
+    """Codes of the quasi-identifiers, C order, shape (n, qis)."""
     sensitive: Int32Array
+    """Codes of the sensitive attributes, shape (n, sensitive attributes)."""
     person: Int32Array
+    """Index of the person each record is about, from 0, shape (n,). k counts these, not records."""
 
     @property
     def n(self) -> int:

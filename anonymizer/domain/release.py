@@ -17,30 +17,23 @@ from anonymizer.domain.arrays import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
-    """Groups in compressed sparse rows; devices appear by slot only, never by name.
-
-    Attributes
-    ----------
-    k
-        The k that each group was formed for, shape (groups,).
-    first_node_of, node
-        Region of group g: `node[first_node_of[g]:first_node_of[g + 1]]`, node indices.
-    first_member_of, member
-        Members of group g: `member[first_member_of[g]:first_member_of[g + 1]]`, device slots.
-    version
-        Version of each member's pseudonym, shape (members,): a new version is a new pseudonym.
-    until
-        Unix seconds until which the region of each group holds, shape (groups,): by then the group
-        publishes again, or has ended. None: for as long as its members count as present.
-    """
+    """Groups in compressed sparse rows; devices appear by slot only, never by name."""
 
     k: Int32Array
+    """The k that each group was formed for, shape (groups,)."""
     first_node_of: IntArray
     node: Int32Array
+    """`first_node_of`, `node`: region of group g: `node[first_node_of[g]:first_node_of[g + 1]]`,
+    node indices."""
     first_member_of: IntArray
     member: Int32Array
+    """`first_member_of`, `member`: members of group g: `member[first_member_of[g]:first_member_of[g
+    + 1]]`, device slots."""
     version: IntArray
+    """Version of each member's pseudonym, shape (members,): a new version is a new pseudonym."""
     until: FloatArray | None = None
+    """Unix seconds until which the region of each group holds, shape (groups,): by then the group
+    publishes again, or has ended. None: for as long as its members count as present."""
 
     @property
     def n_groups(self) -> int:
@@ -84,16 +77,10 @@ def joined_releases(parts: Sequence[Release]) -> Release:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cloaked:
-    """The result of cloaking one tick.
-
-    Attributes
-    ----------
-    release
-        Groups and their regions; members may be devices that did not report.
-    outcome
-        For each reporting device `PUBLISHED` if it is in the release, `HELD` if it waits for a
-        later one, else the reason why it is suppressed.
-    """
+    """The result of cloaking one tick."""
 
     release: Release
+    """Groups and their regions; members may be devices that did not report."""
     outcome: UInt8Array
+    """For each reporting device `PUBLISHED` if it is in the release, `HELD` if it waits for a later
+    one, else the reason why it is suppressed."""

@@ -13,48 +13,34 @@ from anonymizer.errors import InputError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """The valid rows of a recorded trace, by time; rows of one instant keep the file's order.
-
-    Attributes
-    ----------
-    device_id
-        Distinct device ids, in order of first appearance.
-    device_of
-        Index into `device_id` of each row, shape (n,).
-    ts
-        Unix seconds, finite, never falling, shape (n,).
-    lat, lon
-        Degrees as recorded, finite but not checked further, shape (n,); all NaN in a trace
-        that names nodes.
-    node
-        Node names, shape (n,): int64 if all are integers, else text; None in a trace of
-        coordinates.
-    n_unusable
-        Rows that were left out because a value is missing, NaN or infinite.
-    readings
-        The requested readings by name of the column: finite, NaN for no reading, each of
-        shape (n,).
-    located
-        Node index of each row, negative off the graph, shape (n,), where it is known already; None:
-        it follows from the coordinates or names.
-    network
-        Source of the network on which the device of each row moves, shape (n,), for networks of
-        several; None: it is not told.
-    read_as
-        What was found of the form of its columns, in words.
-    """
+    """The valid rows of a recorded trace, by time; rows of one instant keep the file's order."""
 
     device_id: tuple[str, ...]
+    """Distinct device ids, in order of first appearance."""
     device_of: IntArray
+    """Index into `device_id` of each row, shape (n,)."""
     ts: FloatArray
+    """Unix seconds, finite, never falling, shape (n,)."""
     lat: FloatArray
     lon: FloatArray
+    """`lat`, `lon`: degrees as recorded, finite but not checked further, shape (n,); all NaN in a
+    trace that names nodes."""
     node: NodeNames | None = None
+    """Node names, shape (n,): int64 if all are integers, else text; None in a trace of
+    coordinates."""
     n_unusable: int = 0
+    """Rows that were left out because a value is missing, NaN or infinite."""
     readings: Mapping[str, FloatArray] = field(default_factory=dict)
+    """The requested readings by name of the column: finite, NaN for no reading, each of shape
+    (n,)."""
     located: Int32Array | None = None
+    """Node index of each row, negative off the graph, shape (n,), where it is known already; None:
+    it follows from the coordinates or names."""
     network: NDArray[np.str_] | None = None
+    """Source of the network on which the device of each row moves, shape (n,), for networks of
+    several; None: it is not told."""
     read_as: tuple[str, ...] = ()
+    """What was found of the form of its columns, in words."""
 
     @property
     def n_rows(self) -> int:

@@ -30,18 +30,12 @@ _NUMBER = re.compile(r" \(os error \d+\)")
 
 @dataclass(frozen=True, slots=True)
 class FileToWrite:
-    """One file to write.
-
-    Attributes
-    ----------
-    write
-        Function that writes the content.
-    private
-        Whether only the owner may read the file.
-    """
+    """One file to write."""
 
     write: Callable[[BinaryIO], object]
+    """Function that writes the content."""
     private: bool = False
+    """Whether only the owner may read the file."""
 
 
 def check_distinct(written: Iterable[Path | None], read: Iterable[Path | None] = ()) -> None:

@@ -148,41 +148,29 @@ def intervals_of(domains: Mapping[str, Sequence[float]]) -> dict[str, Interval]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedTable:
-    """A table with codes for values.
-
-    Attributes
-    ----------
-    records, schema
-        The rows that can be anonymized, and their attributes.
-    row
-        Row of the table of each record, from 0, shape (records,).
-    n_rows
-        Rows of the table.
-    left_out
-        The rows that are no records, by the first reason that fits.
-    open
-        The columns that are published as they are: sensitive attributes and kept columns.
-    open_code
-        Rank of each cell of `open` in its column, shape (records, columns of `open`).
-    spelling
-        How cells are counted and published that are written otherwise, by attribute.
-    folds
-        What was folded, see `meanings`.
-    origin, read_as
-        Origin of the domain of each attribute, and what its cells were taken for, by name.
-    """
+    """A table with codes for values."""
 
     records: Records
     schema: Schema
+    """`records`, `schema`: the rows that can be anonymized, and their attributes."""
     row: IntArray
+    """Row of the table of each record, from 0, shape (records,)."""
     n_rows: int
+    """Rows of the table."""
     left_out: Mapping[Reason, IntArray]
+    """The rows that are no records, by the first reason that fits."""
     open: pl.DataFrame
+    """The columns that are published as they are: sensitive attributes and kept columns."""
     open_code: Int32Array
+    """Rank of each cell of `open` in its column, shape (records, columns of `open`)."""
     origin: dict[str, Origin]
     read_as: dict[str, str]
+    """`origin`, `read_as`: origin of the domain of each attribute, and what its cells were taken
+    for, by name."""
     spelling: Mapping[str, Spelling] = field(default_factory=dict)
+    """How cells are counted and published that are written otherwise, by attribute."""
     folds: Sequence[Fold] = ()
+    """What was folded, see `meanings`."""
 
     def __repr__(self) -> str:
         """Return the sizes alone: no value may appear in a log."""

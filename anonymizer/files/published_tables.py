@@ -20,28 +20,20 @@ CLASS_COLUMN = "class_id"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PublishedTable:
-    """A published table.
-
-    Attributes
-    ----------
-    table
-        The file, with all its columns.
-    class_of
-        Class of each row, numbered from 0 in the order of the file, shape (rows,).
-    labels, label_texts
-        The different labels of each quasi-identifier, as codes and as they are written.
-    label_of
-        Index of the label of each row, shape (rows, quasi-identifiers).
-    sensitive
-        Code of each sensitive value, shape (rows, sensitive attributes).
-    """
+    """A published table."""
 
     table: TextTable
+    """The file, with all its columns."""
     class_of: Int32Array
+    """Class of each row, numbered from 0 in the order of the file, shape (rows,)."""
     labels: tuple[ReleasedLabels, ...]
     label_texts: tuple[Sequence[str | None], ...]
+    """`labels`, `label_texts`: the different labels of each quasi-identifier, as codes and as they
+    are written."""
     label_of: Int32Array
+    """Index of the label of each row, shape (rows, quasi-identifiers)."""
     sensitive: Int32Array
+    """Code of each sensitive value, shape (rows, sensitive attributes)."""
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -46,33 +46,23 @@ class _MapLine(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Released:
-    """A release file.
-
-    Attributes
-    ----------
-    observed
-        What it publishes.
-    pseudonym
-        Name of each pseudonym of `observed`, in the order of the file.
-    n_suppressed
-        Lines with region []. They count suppressed positions. The live service publishes nothing
-        for these, so no attack uses them.
-    values
-        Readings published with pseudonyms, by attribute: one for each record of `observed`,
-        NaN for none, shape (records,).
-    until
-        Unix seconds until which each record of `observed` holds, infinite where the file does not
-        say, shape (records,).
-    means
-        Mean readings of the group of each record, by attribute, as `values`.
-    """
+    """A release file."""
 
     observed: Observed
+    """What it publishes."""
     pseudonym: tuple[str, ...]
+    """Name of each pseudonym of `observed`, in the order of the file."""
     n_suppressed: int
+    """Lines with region []. They count suppressed positions. The live service publishes nothing for
+    these, so no attack uses them."""
     values: Mapping[str, FloatArray]
+    """Readings published with pseudonyms, by attribute: one for each record of `observed`, NaN for
+    none, shape (records,)."""
     until: FloatArray
+    """Unix seconds until which each record of `observed` holds, infinite where the file does not
+    say, shape (records,)."""
     means: Mapping[str, FloatArray]
+    """Mean readings of the group of each record, by attribute, as `values`."""
 
     def __repr__(self) -> str:
         """Reveal neither device nor place."""

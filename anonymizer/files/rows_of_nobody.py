@@ -55,32 +55,25 @@ _SEPARATOR = r"^[^\p{L}\d]{4,}$"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Odd:
-    """Distinct cells of a column that tell something of their rows.
-
-    Attributes
-    ----------
-    headings, totals
-        The name of the column, and words of totals.
-    groups, lone_groups
-        Words of totals beside another value, and those of them that are there once.
-    summaries, words
-        In a column of numbers: words of figures and formulas, and all that is no number and has no
-        digit.
-    lines
-        Of rows that state nothing else, those that nobody is behind.
-    texts, figures
-        What is no number in a column of numbers, and the numbers in one of texts.
-    """
+    """Distinct cells of a column that tell something of their rows."""
 
     headings: list[str]
     totals: list[str]
+    """`headings`, `totals`: the name of the column, and words of totals."""
     summaries: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
+    """`summaries`, `words`: in a column of numbers: words of figures and formulas, and all that is
+    no number and has no digit."""
     lines: list[str] = field(default_factory=list)
+    """Of rows that state nothing else, those that nobody is behind."""
     texts: list[str] = field(default_factory=list)
     figures: list[str] = field(default_factory=list)
+    """`texts`, `figures`: what is no number in a column of numbers, and the numbers in one of
+    texts."""
     groups: list[str] = field(default_factory=list)
     lone_groups: list[str] = field(default_factory=list)
+    """`groups`, `lone_groups`: words of totals beside another value, and those of them that are
+    there once."""
 
     @classmethod
     def of(

@@ -56,21 +56,14 @@ _ESCAPED = r"^'('*[=+\-@\t\r])"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextTable:
-    """A table that was read from a file.
-
-    Attributes
-    ----------
-    path
-        The file, for messages.
-    frame
-        The requested columns. Those of a csv are stripped text, null where a cell is empty.
-    encoding
-        What a csv was read as that is no UTF-8; else empty.
-    """
+    """A table that was read from a file."""
 
     path: Path
+    """The file, for messages."""
     frame: pl.DataFrame
+    """The requested columns. Those of a csv are stripped text, null where a cell is empty."""
     encoding: str = ""
+    """What a csv was read as that is no UTF-8; else empty."""
 
     def __len__(self) -> int:
         """Return the number of rows."""

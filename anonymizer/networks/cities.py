@@ -100,21 +100,14 @@ def city(size: str) -> RoadNetwork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CityPlan:
-    """Plan of a city: junctions, and the stretches between them that belong to through roads.
-
-    Attributes
-    ----------
-    xy
-        Shape (n, 2).
-    stretch
-        Pairs of junctions, shape (m, 2).
-    class_of
-        Index into `CLASSES` of each stretch, shape (m,).
-    """
+    """Plan of a city: junctions, and the stretches between them that belong to through roads."""
 
     xy: FloatArray
+    """Shape (n, 2)."""
     stretch: IntArray
+    """Pairs of junctions, shape (m, 2)."""
     class_of: IntArray
+    """Index into `CLASSES` of each stretch, shape (m,)."""
 
 
 def plan_city(n_nodes: int, rng: np.random.Generator) -> CityPlan:

@@ -31,19 +31,13 @@ _SAME_DEG = 1e-6
 
 
 class Corners(NamedTuple):
-    """Corners of roads between their ends, in the direction in which each road is drawn.
-
-    Attributes
-    ----------
-    first_corner_of
-        Compressed sparse rows, shape (roads + 1,).
-    lat, lon
-        WGS84 degrees, shape (corners,).
-    """
+    """Corners of roads between their ends, in the direction in which each road is drawn."""
 
     first_corner_of: IntArray
+    """Compressed sparse rows, shape (roads + 1,)."""
     lat: FloatArray
     lon: FloatArray
+    """`lat`, `lon`: WGS84 degrees, shape (corners,)."""
 
 
 class Nodes(NamedTuple):
@@ -55,17 +49,7 @@ class Nodes(NamedTuple):
 
 
 class Arcs(NamedTuple):
-    """Arcs of a network under construction, all of shape (arcs,).
-
-    Attributes
-    ----------
-    road_of
-        The drawn road that each arc follows.
-    along
-        Whether it follows that road in the direction in which it is drawn.
-    way
-        Way of OpenStreetMap, 0 for none.
-    """
+    """Arcs of a network under construction, all of shape (arcs,)."""
 
     tail: IntArray
     head: IntArray
@@ -73,8 +57,11 @@ class Arcs(NamedTuple):
     speed_mps: FloatArray
     drivable: BoolArray
     road_of: IntArray
+    """The drawn road that each arc follows."""
     along: BoolArray
+    """Whether it follows that road in the direction in which it is drawn."""
     way: IntArray
+    """Way of OpenStreetMap, 0 for none."""
 
 
 def no_corners(n_roads: int) -> Corners:

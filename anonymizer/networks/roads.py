@@ -9,27 +9,19 @@ from anonymizer.domain.network import RoadNetwork
 
 
 class Roads(NamedTuple):
-    """Each road once, from `u` to `v`; shape (roads,) each.
-
-    Attributes
-    ----------
-    u, v
-        Nodes at both ends.
-    length_m, speed_mps
-        Length and free-flow speed.
-    forward, backward
-        Whether it may be driven from `u` to `v`, and from `v` to `u`.
-    way
-        Way of OpenStreetMap, 0 for none; that from `u` to `v` if there are two.
-    """
+    """Each road once, from `u` to `v`; shape (roads,) each."""
 
     u: IntArray
     v: IntArray
+    """`u`, `v`: nodes at both ends."""
     length_m: FloatArray
     speed_mps: FloatArray
+    """`length_m`, `speed_mps`: length and free-flow speed."""
     forward: BoolArray
     backward: BoolArray
+    """`forward`, `backward`: whether it may be driven from `u` to `v`, and from `v` to `u`."""
     way: IntArray
+    """Way of OpenStreetMap, 0 for none; that from `u` to `v` if there are two."""
 
 
 def roads_of(network: RoadNetwork) -> Roads:

@@ -44,24 +44,16 @@ _PATHS_KMH = {
 
 
 class Profile(NamedTuple):
-    """The ways that a kind of device uses.
-
-    Attributes
-    ----------
-    key
-        Tag that classifies ways.
-    speed_kmh
-        Speed by class; ways of other classes are left out.
-    limit_kmh
-        Nothing of this kind is faster.
-    one_way
-        Whether it keeps to one-way roads.
-    """
+    """The ways that a kind of device uses."""
 
     key: str
+    """Tag that classifies ways."""
     speed_kmh: Mapping[str, float]
+    """Speed by class; ways of other classes are left out."""
     limit_kmh: float
+    """Nothing of this kind is faster."""
     one_way: bool
+    """Whether it keeps to one-way roads."""
 
 
 DRIVE = Profile("highway", CLASS_SPEED_KMH, 200, one_way=True)

@@ -12,32 +12,23 @@ FIGURES = ("success", "low", "high", "control")
 
 @dataclass(slots=True)
 class EvidenceFigures:
-    """What the last attacks found: figures alone.
-
-    Attributes
-    ----------
-    found
-        By criterion, and by figure: of the attack that gains most over its control; NaN: unknown.
-    n_broken
-        Attacks that break a promise.
-    at_s, sample_s
-        Unix seconds at which the attacked sample ended, and its length; 0: none was attacked yet.
-    n_runs
-        How often all attacks were mounted, by how that ended; `partial`: some attacks failed;
-        `failed`: their process; `empty`: there was no release.
-    n_failed
-        Attacks of the last run that failed or were not reached.
-    is_overdue
-        Whether the last run failed, or none has ended for two periods.
-    """
+    """What the last attacks found: figures alone."""
 
     found: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By criterion, and by figure: of the attack that gains most over its control; NaN: unknown."""
     n_broken: int = 0
+    """Attacks that break a promise."""
     at_s: float = 0.0
     sample_s: float = 0.0
+    """`at_s`, `sample_s`: unix seconds at which the attacked sample ended, and its length; 0: none
+    was attacked yet."""
     n_failed: int = 0
+    """Attacks of the last run that failed or were not reached."""
     is_overdue: bool = False
+    """Whether the last run failed, or none has ended for two periods."""
     n_runs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ENDS, 0))
+    """How often all attacks were mounted, by how that ended; `partial`: some attacks failed;
+    `failed`: their process; `empty`: there was no release."""
 
 
 class EvidenceCollector(Collector):

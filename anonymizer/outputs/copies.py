@@ -18,15 +18,10 @@ if TYPE_CHECKING:
 
 
 class Copy(ABC):
-    """One kind of copies under some settings, on a network with coordinates.
-
-    Attributes
-    ----------
-    name
-        Unique.
-    """
+    """One kind of copies under some settings, on a network with coordinates."""
 
     name: ClassVar[str]
+    """Unique."""
 
     @abstractmethod
     def __init__(self, settings: "Settings", network: RoadNetwork) -> None: ...

@@ -27,27 +27,18 @@ _LINES: Schema = {
 
 
 class MessageKind(NamedTuple):
-    """A kind of message.
-
-    Attributes
-    ----------
-    name
-        Of the message and of its schema.
-    schema
-        JSON Schema of the payload; None: it is not JSON.
-    example
-        A payload as the schema wants it; None: none is given.
-    content_type
-        Media type of the payload.
-    summary
-        What it is.
-    """
+    """A kind of message."""
 
     name: str
+    """Of the message and of its schema."""
     summary: str
+    """What it is."""
     schema: Schema | None
+    """JSON Schema of the payload; None: it is not JSON."""
     example: Any = None
+    """A payload as the schema wants it; None: none is given."""
     content_type: str = _JSON
+    """Media type of the payload."""
 
 
 def schema_of(kind: type[msgspec.Struct], *, also_required: Sequence[str] = ()) -> Schema:
@@ -104,30 +95,20 @@ def features_of(*properties: Schema) -> Schema:
 
 
 class Channel(NamedTuple):
-    """A topic, perhaps with names in braces for some of its levels.
-
-    Attributes
-    ----------
-    address
-        The topic.
-    message
-        What is on it.
-    incoming
-        Whether the gateway reads it; else it publishes it.
-    retained
-        Whether the broker keeps the last message.
-    kafka
-        A topic of Kafka in place of the address.
-    key
-        What is the key of messages in Kafka; empty: they have none, or it does not matter.
-    """
+    """A topic, perhaps with names in braces for some of its levels."""
 
     address: str
+    """The topic."""
     message: MessageKind
+    """What is on it."""
     incoming: bool
+    """Whether the gateway reads it; else it publishes it."""
     retained: bool = False
+    """Whether the broker keeps the last message."""
     kafka: str | None = None
+    """A topic of Kafka in place of the address."""
     key: str = ""
+    """What is the key of messages in Kafka; empty: they have none, or it does not matter."""
 
     @property
     def of_kafka(self) -> "Channel":

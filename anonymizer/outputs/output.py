@@ -34,21 +34,14 @@ to remember; the clock was put back, and something was published of its time bef
 
 
 class SeenTick(NamedTuple):
-    """A tick, as a watch sees it.
-
-    Attributes
-    ----------
-    located
-        The positions of mobile devices.
-    zones
-        What devices have stated; None: they state nothing.
-    ahead_s
-        To be added to times, so that they are those of the clock by which devices date.
-    """
+    """A tick, as a watch sees it."""
 
     located: LocatedPositions
+    """The positions of mobile devices."""
     zones: DeviceZones | None
+    """What devices have stated; None: they state nothing."""
     ahead_s: float
+    """To be added to times, so that they are those of the clock by which devices date."""
 
     def __repr__(self) -> str:
         """Reveal no place."""
@@ -56,18 +49,12 @@ class SeenTick(NamedTuple):
 
 
 class StatedWindow(NamedTuple):
-    """What a watch has seen of a window that has ended.
-
-    Attributes
-    ----------
-    window
-        Its number.
-    content
-        Of the output's own kind; None: the watch did not see all of it.
-    """
+    """What a watch has seen of a window that has ended."""
 
     window: int
+    """Its number."""
     content: Any
+    """Of the output's own kind; None: the watch did not see all of it."""
 
     def __repr__(self) -> str:
         """Show no content."""
@@ -196,27 +183,18 @@ class Publisher(ABC):
 
 
 class Output(ABC):
-    """One output under some settings, on a network with coordinates.
-
-    Attributes
-    ----------
-    name
-        Unique, for metrics and states.
-    figure
-        The metric of its publisher.
-    most_waiting
-        Windows that wait for a source which has not stated them.
-    is_slow
-        Whether its publisher may work for seconds.
-    path
-        Under which its newest file is served over HTTP; empty: it makes none.
-    """
+    """One output under some settings, on a network with coordinates."""
 
     name: ClassVar[str]
+    """Unique, for metrics and states."""
     figure: ClassVar[Figure]
+    """The metric of its publisher."""
     most_waiting: ClassVar[int]
+    """Windows that wait for a source which has not stated them."""
     is_slow: ClassVar[bool] = False
+    """Whether its publisher may work for seconds."""
     path: ClassVar[str] = ""
+    """Under which its newest file is served over HTTP; empty: it makes none."""
     what: ClassVar[str] = ""
     """What the file tells."""
 

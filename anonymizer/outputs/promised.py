@@ -6,21 +6,15 @@ Kind: TypeAlias = Literal["positions", "counts", "records"]
 
 
 class Promised(NamedTuple):
-    """What is published, and what is promised of it.
-
-    Attributes
-    ----------
-    name, where
-        What is published, and the topic.
-    promise, not_promised
-        In words, with the figures of the settings.
-    kind, stream
-        Kind of audit that attacks it, and the stream for records; None: no audit of its own.
-    """
+    """What is published, and what is promised of it."""
 
     name: str
     where: str
+    """`name`, `where`: what is published, and the topic."""
     promise: str
     not_promised: str
+    """`promise`, `not_promised`: in words, with the figures of the settings."""
     kind: Kind | None = None
     stream: str | None = None
+    """`kind`, `stream`: kind of audit that attacks it, and the stream for records; None: no audit
+    of its own."""

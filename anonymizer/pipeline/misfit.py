@@ -83,18 +83,12 @@ CAUSES: Mapping[Outcome, str] = {
 
 
 class Misfit(NamedTuple):
-    """Nothing could be used for a while.
-
-    Attributes
-    ----------
-    reason
-        The most frequent outcome.
-    n
-        How many messages or positions arrived.
-    """
+    """Nothing could be used for a while."""
 
     reason: Outcome
+    """The most frequent outcome."""
     n: int
+    """How many messages or positions arrived."""
 
     @property
     def fields(self) -> dict[str, str | int]:

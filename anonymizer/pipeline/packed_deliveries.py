@@ -22,19 +22,13 @@ ROW_BYTES = 4 * 4 + 8 + 1
 
 
 class Packed(NamedTuple):
-    """Columns of messages, shape (n,); see `PackedDeliveries`.
-
-    Attributes
-    ----------
-    bounds
-        Start and end of the topic and of the payload in the bytes, shape (n, 4).
-    receipt, retained
-        As of `Delivery`.
-    """
+    """Columns of messages, shape (n,); see `PackedDeliveries`."""
 
     bounds: Int32Array
+    """Start and end of the topic and of the payload in the bytes, shape (n, 4)."""
     receipt: IntArray
     retained: BoolArray
+    """`receipt`, `retained`: as of `Delivery`."""
 
 
 class PackedDeliveries(Sequence[Delivery]):

@@ -26,21 +26,14 @@ MOST_READ = 2**20
 
 @dataclass(frozen=True, slots=True)
 class PersonNumbers:
-    """Numbers of persons.
-
-    Attributes
-    ----------
-    reading
-        How identifiers are read; None: as they are written.
-    missing
-        Texts that name nobody.
-    umlauts
-        As of `umlauts_of`.
-    """
+    """Numbers of persons."""
 
     reading: Reading | None
+    """How identifiers are read; None: as they are written."""
     missing: frozenset[str]
+    """Texts that name nobody."""
     umlauts: Mapping[str, str] = field(default_factory=dict)
+    """As of `umlauts_of`."""
 
     @classmethod
     def of(cls, ids: Sequence[str], counts: Sequence[int], declared: Declared) -> "PersonNumbers":

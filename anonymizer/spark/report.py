@@ -12,51 +12,40 @@ from anonymizer.files.meanings import Fold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangesReport:
-    """The criteria that a release reached, and its information loss.
-
-    Attributes
-    ----------
-    n, n_published, suppressed
-        Rows of the table, published rows, and suppressed ones by reason; they add up.
-    n_ranges
-        Ranges that were anonymized one by one.
-    n_met
-        Records that met at the borders of ranges, and were anonymized there once more.
-    n_classes, size_min, size_max
-        Equivalence classes, and their sizes in records.
-    k
-        Fewest distinct persons of a class.
-    d, l, max_share
-        Fewest distinct values of each quasi-identifier and of each sensitive attribute in a class,
-        and the largest share of a class with one value of a quasi-identifier, by name.
-    gcp, gcp_published
-        Global certainty penalty by form of the loss, 0 to 1, over all records that have an
-        identifier, where a suppressed one counts 1, and over the published ones.
-    seconds
-        Time of each step, on the driver's clock.
-    folds
-        Writings that count as one value, of identifiers, too, as in the report of `anonymize`.
-    warnings
-        What cells were taken for, and whom writings joined, in the sentences of that report.
-    """
+    """The criteria that a release reached, and its information loss."""
 
     n: int
     n_published: int
     suppressed: Mapping[str, int]
+    """`n`, `n_published`, `suppressed`: rows of the table, published rows, and suppressed ones by
+    reason; they add up."""
     n_ranges: int
+    """Ranges that were anonymized one by one."""
     n_met: int
+    """Records that met at the borders of ranges, and were anonymized there once more."""
     n_classes: int
     size_min: int
     size_max: int
+    """`n_classes`, `size_min`, `size_max`: equivalence classes, and their sizes in records."""
     k: int
+    """Fewest distinct persons of a class."""
     d: Mapping[str, int]
     l: Mapping[str, int]  # noqa: E741  the field's name for it
     max_share: Mapping[str, float]
+    """`d`, `l`, `max_share`: fewest distinct values of each quasi-identifier and of each sensitive
+    attribute in a class, and the largest share of a class with one value of a quasi-identifier, by
+    name."""
     gcp: Mapping[str, float]
     gcp_published: Mapping[str, float]
+    """`gcp`, `gcp_published`: global certainty penalty by form of the loss, 0 to 1, over all
+    records that have an identifier, where a suppressed one counts 1, and over the published
+    ones."""
     seconds: Mapping[str, float]
+    """Time of each step, on the driver's clock."""
     folds: Sequence[Fold] = ()
+    """Writings that count as one value, of identifiers, too, as in the report of `anonymize`."""
     warnings: Sequence[str] = ()
+    """What cells were taken for, and whom writings joined, in the sentences of that report."""
 
 
 def figures(found: Measures) -> dict[str, Any]:

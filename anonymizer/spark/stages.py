@@ -45,32 +45,24 @@ _SEED = 7
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Job:
-    """What a worker must know of a release.
-
-    Attributes
-    ----------
-    declared, plan, survey, former, labelling
-        The columns, the settings, the first pass, and what follows from them.
-    has_labels
-        Whether classes with the same labels are one class.
-    work_per_record
-        Of a search; None: the method does not search.
-    salt
-        Secret of this release: classes are sorted by numbers that it makes random, so that their
-        order reveals nothing.
-    clock
-        Returns seconds that never go back, for the time budget of a search.
-    """
+    """What a worker must know of a release."""
 
     declared: Declared
     plan: ReleasePlan
     survey: TableSurvey
     former: Former
     labelling: Labelling
+    """`declared`, `plan`, `survey`, `former`, `labelling`: the columns, the settings, the first
+    pass, and what follows from them."""
     has_labels: bool
+    """Whether classes with the same labels are one class."""
     work_per_record: float | None
+    """Of a search; None: the method does not search."""
     salt: bytes
+    """Secret of this release: classes are sorted by numbers that it makes random, so that their
+    order reveals nothing."""
     clock: Callable[[], float]
+    """Returns seconds that never go back, for the time budget of a search."""
 
     def records(self, frame: pl.DataFrame) -> Records:
         """Return coded records."""
@@ -222,19 +214,13 @@ def settle_group(table: Any, job: Job) -> Any:  # noqa: ANN401  likewise
 
 
 class VerifiedPartition(NamedTuple):
-    """What was verified of one partition of the sorted records.
-
-    Attributes
-    ----------
-    first_class, n_classes
-        Number of its first class in the release, and how many it has.
-    checksum
-        See `_checksum`.
-    """
+    """What was verified of one partition of the sorted records."""
 
     first_class: int
     n_classes: int
+    """`first_class`, `n_classes`: number of its first class in the release, and how many it has."""
     checksum: int
+    """See `_checksum`."""
 
 
 def _checksum(classes: Iterable[pl.DataFrame]) -> int:

@@ -38,36 +38,24 @@ MOST_VALUES = MOST_STEPS
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ColumnValues:
-    """The distinct values of one column, and their codes.
-
-    Attributes
-    ----------
-    attribute
-        The attribute.
-    value
-        Every value as it is written, null last where there is one.
-    shown
-        What is published of each value.
-    code
-        Code of each value.
-    count
-        How often it occurs.
-    read_as
-        What the cells were taken for.
-    missing
-        Which values state nothing.
-    folds
-        What was folded.
-    """
+    """The distinct values of one column, and their codes."""
 
     attribute: Attribute
+    """The attribute."""
     value: pl.Series
+    """Every value as it is written, null last where there is one."""
     shown: pl.Series
+    """What is published of each value."""
     code: Int32Array
+    """Code of each value."""
     count: IntArray
+    """How often it occurs."""
     read_as: str
+    """What the cells were taken for."""
     missing: BoolArray
+    """Which values state nothing."""
     folds: Sequence[Fold]
+    """What was folded."""
 
     @property
     def usual(self) -> IntArray:
@@ -97,18 +85,12 @@ class ColumnValues:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TableSurvey:
-    """What the first pass found.
-
-    Attributes
-    ----------
-    columns
-        The values of each quasi-identifier and sensitive attribute, by name.
-    schema
-        Their roles.
-    """
+    """What the first pass found."""
 
     columns: Mapping[str, ColumnValues]
+    """The values of each quasi-identifier and sensitive attribute, by name."""
     schema: Schema
+    """Their roles."""
 
     @property
     def n(self) -> int:

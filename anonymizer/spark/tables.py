@@ -64,19 +64,13 @@ _TIME = r"^(?:\d{4}[-/]\d{1,2}[-/]\d{1,2}[T ]+)?([01]?\d|2[0-3]):([0-5]\d)(?::.*
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SparkRelease:
-    """A verified release.
-
-    Attributes
-    ----------
-    frame
-        Its rows, a data frame of Spark that is computed when it is written; the rows of a class
-        follow each other within a partition.
-    report
-        The criteria that were reached, and the information loss.
-    """
+    """A verified release."""
 
     frame: SparkFrame
+    """Its rows, a data frame of Spark that is computed when it is written; the rows of a class
+    follow each other within a partition."""
     report: RangesReport
+    """The criteria that were reached, and the information loss."""
     _held: ExitStack
 
     def close(self) -> None:

@@ -87,22 +87,15 @@ _MOST_ROWS = 4096
 
 
 class Publishes(NamedTuple):
-    """Consecutive messages at QoS 0 and 1 from the broker, shape (n,), still packed.
-
-    Attributes
-    ----------
-    stream
-        The bytes that contain them.
-    bounds
-        Start and end of the topic and of the payload, shape (n, 4).
-    mid, retained
-        As of `Publish`.
-    """
+    """Consecutive messages at QoS 0 and 1 from the broker, shape (n,), still packed."""
 
     stream: bytes
+    """The bytes that contain them."""
     bounds: Int32Array
+    """Start and end of the topic and of the payload, shape (n, 4)."""
     mid: IntArray
     retained: BoolArray
+    """`mid`, `retained`: as of `Publish`."""
 
     def __repr__(self) -> str:
         """Reveal neither device nor place."""

@@ -19,26 +19,18 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class Limits(NamedTuple):
-    """Limits of the connections of a server.
-
-    Attributes
-    ----------
-    connections
-        Largest number of connections. It must exceed the number of requests that the application
-        accepts at a time, so that some connections always wait for their client.
-    request_s
-        Time for sending a request, from the start of the connection or the previous answer.
-    read_s
-        Longest time in which a client reads nothing of an answer that waits for it, from when the
-        buffers of both systems are full.
-    head_bytes
-        Largest size of the request line and the headers.
-    """
+    """Limits of the connections of a server."""
 
     connections: int = 320
+    """Largest number of connections. It must exceed the number of requests that the application
+    accepts at a time, so that some connections always wait for their client."""
     request_s: float = 10.0
+    """Time for sending a request, from the start of the connection or the previous answer."""
     read_s: float = 20.0
+    """Longest time in which a client reads nothing of an answer that waits for it, from when the
+    buffers of both systems are full."""
     head_bytes: int = 16_384
+    """Largest size of the request line and the headers."""
 
 
 LIMITS = Limits()

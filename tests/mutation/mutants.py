@@ -5,21 +5,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Module:
-    """A module, and the tests that have to notice its mutants.
-
-    Attributes
-    ----------
-    path
-        Its file, below the package.
-    tests
-        Files below `tests`.
-    changes
-        A text that occurs once in the file, and what replaces it.
-    """
+    """A module, and the tests that have to notice its mutants."""
 
     path: str
+    """Its file, below the package."""
     tests: tuple[str, ...]
+    """Files below `tests`."""
     changes: tuple[tuple[str, str], ...]
+    """A text that occurs once in the file, and what replaces it."""
 
 
 MODULES = (

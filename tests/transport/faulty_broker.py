@@ -24,28 +24,20 @@ _LOSES_S = 2.0
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong on one connection.
-
-    Attributes
-    ----------
-    kind
-        `cut`: it breaks, also within a packet. `freeze`: nothing passes for a while; it breaks
-        after as many bytes again. `dribble`: a few bytes at a time. `repeat`: each message at
-        QoS 1 comes twice. `lose`: acknowledgements are lost, in both directions, for `_LOSES_S` at
-        most: then both ends may wait for each other, and few bytes pass. `babble`: what is no
-        packet comes between two packets. In the end it breaks.
-    n_bytes
-        Bytes in one direction after which it happens, or until which it goes on.
-    to_client
-        The direction: to the client, else to the broker.
-    seconds
-        Length of a freeze.
-    """
+    """What goes wrong on one connection."""
 
     kind: Kind
+    """`cut`: it breaks, also within a packet. `freeze`: nothing passes for a while; it breaks after
+    as many bytes again. `dribble`: a few bytes at a time. `repeat`: each message at QoS 1 comes
+    twice. `lose`: acknowledgements are lost, in both directions, for `_LOSES_S` at most: then both
+    ends may wait for each other, and few bytes pass. `babble`: what is no packet comes between two
+    packets. In the end it breaks."""
     n_bytes: int
+    """Bytes in one direction after which it happens, or until which it goes on."""
     to_client: bool
+    """The direction: to the client, else to the broker."""
     seconds: float
+    """Length of a freeze."""
 
     def __str__(self) -> str:
         """Return one line of a printed schedule."""

@@ -40,50 +40,33 @@ _NO_RECORD = -1
 
 
 class CellMembers(NamedTuple):
-    """The members of each cell, as linked lists of records.
-
-    Attributes
-    ----------
-    cell_of
-        The node that is the cell of each record, -1 where it has none, shape (n,).
-    first
-        First record of each node, `_NO_RECORD` where it has none, shape (nodes,).
-    after
-        The record after each one, `_NO_RECORD` after the last one, shape (n,).
-    size
-        Number of records of each node, shape (nodes,).
-    """
+    """The members of each cell, as linked lists of records."""
 
     cell_of: IntArray
+    """The node that is the cell of each record, -1 where it has none, shape (n,)."""
     first: IntArray
+    """First record of each node, `_NO_RECORD` where it has none, shape (nodes,)."""
     after: IntArray
+    """The record after each one, `_NO_RECORD` after the last one, shape (n,)."""
     size: IntArray
+    """Number of records of each node, shape (nodes,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TreeCells:
-    """Equivalence classes: the cells of a pruned tree.
-
-    Attributes
-    ----------
-    class_of
-        Class of each record, `SUPPRESSED` where no cell with it keeps the promise, shape (n,).
-    n_classes
-        Number of classes: cells, or unions of them.
-    qis, node
-        The quasi-identifiers, and the nodes of the tree.
-    left_of_node
-        State of each node, `NOTHING` to `ALL_RIGHT`, shape (nodes,).
-    class_of_node
-        Class of each node that is a `CELL`, shape (nodes,).
-    """
+    """Equivalence classes: the cells of a pruned tree."""
 
     class_of: Int32Array
+    """Class of each record, `SUPPRESSED` where no cell with it keeps the promise, shape (n,)."""
     n_classes: int
+    """Number of classes: cells, or unions of them."""
     qis: tuple[Attribute, ...]
     node: RecordArray
+    """`qis`, `node`: the quasi-identifiers, and the nodes of the tree."""
     left_of_node: UInt8Array
+    """State of each node, `NOTHING` to `ALL_RIGHT`, shape (nodes,)."""
     class_of_node: Int32Array
+    """Class of each node that is a `CELL`, shape (nodes,)."""
 
     @property
     def deletion_ratio(self) -> float:

@@ -32,18 +32,12 @@ from anonymizer.extras import extra
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tree:
-    """Nodes, the root first, each child after its parent.
-
-    Attributes
-    ----------
-    node
-        A record array of `NODE`, shape (nodes,).
-    order
-        Records of the table that it was grown on, those below a node consecutive, shape (n,).
-    """
+    """Nodes, the root first, each child after its parent."""
 
     node: RecordArray
+    """A record array of `NODE`, shape (nodes,)."""
     order: IntArray
+    """Records of the table that it was grown on, those below a node consecutive, shape (n,)."""
 
 
 def plant(
@@ -224,21 +218,14 @@ def _middle_cut(value: FeatureArray, min_leaf: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Grown:
-    """A tree over the quasi-identifiers of some records.
-
-    Attributes
-    ----------
-    qis
-        The quasi-identifiers.
-    features
-        Features of the records that it was grown on.
-    tree
-        Every leaf has at least the requested number of records.
-    """
+    """A tree over the quasi-identifiers of some records."""
 
     qis: tuple[Attribute, ...]
+    """The quasi-identifiers."""
     features: CodedFeatures
+    """Features of the records that it was grown on."""
     tree: Tree
+    """Every leaf has at least the requested number of records."""
 
 
 def grow(

@@ -19,25 +19,18 @@ class CodedFeatures(NamedTuple):
     """Features of records, looked up by code: 4 bytes for each record and quasi-identifier.
 
     Feature f of record i is `value[start[f] + code[i, column[f]]]`.
-
-    Attributes
-    ----------
-    code
-        Of each record in each column, shape (n, columns).
-    column, start
-        Column of each feature, and where its values begin, shape (features,).
-    first
-        First feature of each column, and the number of all features, shape (columns + 1,). The
-        features of a column that has several are the indicators of its codes.
-    value
-        Values of all features by code.
     """
 
     code: Int32Array
+    """Of each record in each column, shape (n, columns)."""
     column: IntArray
     start: IntArray
+    """`column`, `start`: column of each feature, and where its values begin, shape (features,)."""
     first: IntArray
+    """First feature of each column, and the number of all features, shape (columns + 1,). The
+    features of a column that has several are the indicators of its codes."""
     value: FeatureArray
+    """Values of all features by code."""
 
     def of(self, records: IntArray | slice = slice(None)) -> FeatureArray:
         """Return the features of some records, all if none are named, shape (n, features)."""

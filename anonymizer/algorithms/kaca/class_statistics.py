@@ -12,20 +12,14 @@ _DECIMALS = 2
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Summary:
-    """Counts and means of classes.
-
-    Attributes
-    ----------
-    n_records, n_persons
-        Number in each class, shape (classes,).
-    mean
-        Mean of each measure over the records of a class that have it, rounded, shape
-        (classes, measures); NaN where fewer than k persons have it.
-    """
+    """Counts and means of classes."""
 
     n_records: IntArray
     n_persons: IntArray
+    """`n_records`, `n_persons`: number in each class, shape (classes,)."""
     mean: FloatArray
+    """Mean of each measure over the records of a class that have it, rounded, shape (classes,
+    measures); NaN where fewer than k persons have it."""
 
 
 def summarize(class_of: Int32Array, person: Int32Array, measure: FloatArray, *, k: int) -> Summary:

@@ -30,30 +30,20 @@ class Total(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One or several published classes.
-
-    Attributes
-    ----------
-    values
-        The generalized value of each quasi-identifier.
-    n_persons
-        Distinct persons of each class, added up: a person in two classes counts twice.
-    own
-        Lower bound on its own persons: no other cell of the window counts them as own.
-    most
-        Distinct persons of its largest class.
-    n_records
-        Number of records.
-    totals
-        Total of each measure; None where no class publishes it.
-    """
+    """One or several published classes."""
 
     values: tuple[JoinableValue, ...]
+    """The generalized value of each quasi-identifier."""
     n_persons: int
+    """Distinct persons of each class, added up: a person in two classes counts twice."""
     own: int
+    """Lower bound on its own persons: no other cell of the window counts them as own."""
     most: int
+    """Distinct persons of its largest class."""
     n_records: int
+    """Number of records."""
     totals: tuple[Total | None, ...] = ()
+    """Total of each measure; None where no class publishes it."""
 
     @property
     def certain(self) -> int:

@@ -42,43 +42,31 @@ class Scale(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """How one quasi-identifier is compared between records.
-
-    Attributes
-    ----------
-    scale
-        None: `LINE` for numbers and for what has a hierarchy, `APART` for other categories, up
-        to `MOST_APART` of them.
-    weight
-        What its distances are multiplied by, >= 0.
-    period
-        Of a `CIRCLE`, in the unit of the attribute's positions: 1440 for minutes of the day.
-    """
+    """How one quasi-identifier is compared between records."""
 
     scale: Scale | None = None
+    """None: `LINE` for numbers and for what has a hierarchy, `APART` for other categories, up to
+    `MOST_APART` of them."""
     weight: float = 1.0
+    """What its distances are multiplied by, >= 0."""
     period: float = 1440.0
+    """Of a `CIRCLE`, in the unit of the attribute's positions: 1440 for minutes of the day."""
 
 
 class Points(NamedTuple):
     """Records as points, looked up by code: their coordinates would take several times as much.
 
     Coordinate f of record i is `place[start[f] + code[i, column[f]]]`.
-
-    Attributes
-    ----------
-    code
-        Of each record in each quasi-identifier, shape (n, qis).
-    column, start
-        Quasi-identifier of each coordinate, and where its places begin, shape (features,).
-    place
-        Places of all coordinates by code.
     """
 
     code: Int32Array
+    """Of each record in each quasi-identifier, shape (n, qis)."""
     column: IntArray
     start: IntArray
+    """`column`, `start`: quasi-identifier of each coordinate, and where its places begin, shape
+    (features,)."""
     place: FloatArray
+    """Places of all coordinates by code."""
 
     def of(self, records: IntArray | slice = slice(None)) -> FloatArray:
         """Return the coordinates of some records, all if none are named, shape (n, features)."""

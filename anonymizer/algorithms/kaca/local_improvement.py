@@ -25,24 +25,16 @@ _ROUNDING = 2.0**-42
 
 
 class Linked(NamedTuple):
-    """Classes as linked lists of records.
-
-    Attributes
-    ----------
-    class_of
-        Class of each record, below 0 where it has none, shape (n,).
-    first
-        First member of each class, -1 where it has none, shape (room,).
-    after
-        The member after each record, -1 after the last one, shape (n,).
-    size
-        Number of members of each class, shape (room,).
-    """
+    """Classes as linked lists of records."""
 
     class_of: Int32Array
+    """Class of each record, below 0 where it has none, shape (n,)."""
     first: IntArray
+    """First member of each class, -1 where it has none, shape (room,)."""
     after: IntArray
+    """The member after each record, -1 after the last one, shape (n,)."""
     size: IntArray
+    """Number of members of each class, shape (room,)."""
 
 
 def linked(class_of: Int32Array, room: int) -> Linked:

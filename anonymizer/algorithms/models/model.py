@@ -28,51 +28,40 @@ class MadeOf(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A kind of release: its promise and defaults, the methods that keep it, and its words.
-
-    Attributes
-    ----------
-    name
-        In options and settings.
-    promises
-        The criteria that it is about, by their names.
-    d, l
-        Default number of distinct values of a quasi-identifier and of a sensitive attribute.
-    needs_sensitive
-        Whether there must be a sensitive attribute, about which it `promises` something.
-    has_labels
-        Whether the user chooses labels for quasi-identifiers, the release has counts and means, and
-        no two classes have the same labels.
-    formed
-        What classes are made of.
-    methods, of_streams
-        By name, the default first; and the names of those that streams have.
-    extras
-        The extras that a method needs, by its name.
-    counts_alone
-        Whether streams bound k, d and l alone.
-    title, explained
-        What it is called, and what its rows promise to a reader, with `{k}`, `{d}` and `{l}`.
-    heading, meaning, in_streams
-        What its classes are called, what they have, and about its methods, in words of settings.
-    """
+    """A kind of release: its promise and defaults, the methods that keep it, and its words."""
 
     name: str
+    """In options and settings."""
     promises: tuple[str, ...]
+    """The criteria that it is about, by their names."""
     d: int = 1
     l: int = 1  # noqa: E741  the field's name for it
+    """`d`, `l`: default number of distinct values of a quasi-identifier and of a sensitive
+    attribute."""
     needs_sensitive: bool = False
+    """Whether there must be a sensitive attribute, about which it `promises` something."""
     has_labels: bool = False
+    """Whether the user chooses labels for quasi-identifiers, the release has counts and means, and
+    no two classes have the same labels."""
     formed: MadeOf = MadeOf.STRETCHES
+    """What classes are made of."""
     methods: Mapping[str, Method]
     of_streams: tuple[str, ...]
+    """`methods`, `of_streams`: by name, the default first; and the names of those that streams
+    have."""
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The extras that a method needs, by its name."""
     counts_alone: bool = False
+    """Whether streams bound k, d and l alone."""
     title: str
     explained: str
+    """`title`, `explained`: what it is called, and what its rows promise to a reader, with `{k}`,
+    `{d}` and `{l}`."""
     heading: str
     meaning: str
     in_streams: str
+    """`heading`, `meaning`, `in_streams`: what its classes are called, what they have, and about
+    its methods, in words of settings."""
 
     @property
     def learns(self) -> bool:

@@ -45,50 +45,37 @@ class DensityMap:
     """Newest position of each device, and the counts that follow from them.
 
     A *slot* is the small integer that stands for a device; the caller knows which device it is.
-
-    Attributes
-    ----------
-    network
-        The network whose nodes are counted.
-    hops
-        Its junctions, as the source has them.
-    node_of
-        Node of each slot, `ABSENT` if it is not on the graph, shape (slots,).
-    version_of
-        Unix seconds of the newest position of each slot, -inf for none, shape (slots,).
-    since_of
-        Unix seconds since when the id of each slot is heard if ids like it change, -inf if it
-        lasts, shape (slots,); see `changing_ids`.
-    is_counted
-        Slots that count where they are, shape (slots,). One whose id changes may belong to a
-        vehicle that counts by another id; then it does not.
-    counted_at
-        Node at which each slot counts, `ABSENT` if it does not, shape (slots,).
-    rest_node_of, rest_since
-        Node near which each slot has stayed, and unix seconds since when, shape (slots,). A slot
-        stays near a node while it is there or at a neighbour: receivers are not exact.
-    n_at
-        Distinct devices at each node, shape (nodes,).
-    n_near
-        Distinct devices at each junction and its neighbours, ADKA's density; a device in the middle
-        of a long road is at the nearer end. Shape (nodes,), 0 at nodes that are no junctions: ask
-        `near`.
-    n_in
-        Distinct devices in each connected component, shape (components,).
     """
 
     network: RoadNetwork
+    """The network whose nodes are counted."""
     hops: Hops
+    """Its junctions, as the source has them."""
     node_of: Int32Array
+    """Node of each slot, `ABSENT` if it is not on the graph, shape (slots,)."""
     version_of: FloatArray
+    """Unix seconds of the newest position of each slot, -inf for none, shape (slots,)."""
     since_of: FloatArray
+    """Unix seconds since when the id of each slot is heard if ids like it change, -inf if it lasts,
+    shape (slots,); see `changing_ids`."""
     is_counted: BoolArray
+    """Slots that count where they are, shape (slots,). One whose id changes may belong to a vehicle
+    that counts by another id; then it does not."""
     counted_at: Int32Array
+    """Node at which each slot counts, `ABSENT` if it does not, shape (slots,)."""
     rest_node_of: Int32Array
     rest_since: FloatArray
+    """`rest_node_of`, `rest_since`: node near which each slot has stayed, and unix seconds since
+    when, shape (slots,). A slot stays near a node while it is there or at a neighbour: receivers
+    are not exact."""
     n_at: Int32Array
+    """Distinct devices at each node, shape (nodes,)."""
     n_near: Int32Array
+    """Distinct devices at each junction and its neighbours, ADKA's density; a device in the middle
+    of a long road is at the nearer end. Shape (nodes,), 0 at nodes that are no junctions: ask
+    `near`."""
     n_in: Int32Array
+    """Distinct devices in each connected component, shape (components,)."""
 
     @classmethod
     def empty(cls, network: RoadNetwork) -> "DensityMap":

@@ -16,67 +16,47 @@ _CELL_SEGMENTS = 1.5
 
 
 class Segments(NamedTuple):
-    """Straight pieces of all roads, none longer than a cell of the grid.
-
-    Attributes
-    ----------
-    start, step, normal
-        Unit vector of the beginning, the vector from there to the end, and the unit vector
-        perpendicular to both (of segments without a length: zero), shape (segments, 3).
-    tail, head
-        Nodes at the two ends of the road of each segment, int32.
-    split
-        Where the middle of the road is, in lengths of the segment from its beginning: what lies
-        farther is nearer to the head. Not between 0 and 1 where it is in another segment.
-    way
-        1 where the road may be driven from tail to head alone, -1 from head to tail alone, else 0,
-        int8.
-    """
+    """Straight pieces of all roads, none longer than a cell of the grid."""
 
     start: FloatArray
     step: FloatArray
     normal: FloatArray
+    """`start`, `step`, `normal`: unit vector of the beginning, the vector from there to the end,
+    and the unit vector perpendicular to both (of segments without a length: zero), shape (segments,
+    3)."""
     tail: Int32Array
     head: Int32Array
+    """`tail`, `head`: nodes at the two ends of the road of each segment, int32."""
     split: FloatArray
+    """Where the middle of the road is, in lengths of the segment from its beginning: what lies
+    farther is nearer to the head. Not between 0 and 1 where it is in another segment."""
     way: Int8Array
+    """1 where the road may be driven from tail to head alone, -1 from head to tail alone, else 0,
+    int8."""
 
 
 class Grid(NamedTuple):
-    """Square cells of a plane that segments enter, in a hash table with open addressing.
-
-    Attributes
-    ----------
-    x, y
-        Column and row of each cell, int32.
-    first_of
-        Where the entries of each cell begin in `Entries`, and the end of the last ones, int32.
-    slot
-        Cell in each slot of the table, negative for none; its length is a power of two.
-    """
+    """Square cells of a plane that segments enter, in a hash table with open addressing."""
 
     x: Int32Array
     y: Int32Array
+    """`x`, `y`: column and row of each cell, int32."""
     first_of: Int32Array
+    """Where the entries of each cell begin in `Entries`, and the end of the last ones, int32."""
     slot: Int32Array
+    """Cell in each slot of the table, negative for none; its length is a power of two."""
 
 
 class Entries(NamedTuple):
-    """The segments that enter each cell, cell by cell: a search reads memory in order.
-
-    Attributes
-    ----------
-    line
-        Start, normal and step of each, see `Segments`, shape (entries, 9).
-    tail, head, split, way
-        As of `Segments`.
-    """
+    """The segments that enter each cell, cell by cell: a search reads memory in order."""
 
     line: FloatArray
+    """Start, normal and step of each, see `Segments`, shape (entries, 9)."""
     tail: Int32Array
     head: Int32Array
     split: FloatArray
     way: Int8Array
+    """`tail`, `head`, `split`, `way`: as of `Segments`."""
 
 
 class RoadGrid(NamedTuple):
@@ -85,22 +65,16 @@ class RoadGrid(NamedTuple):
     That projection lengthens no distance, so a search that stops at a ring of cells farther than
     the best segment misses nothing: not at the poles, nor at the antimeridian, nor on a network
     around the world.
-
-    Attributes
-    ----------
-    axes
-        Columns east, north and up at the middle, shape (3, 3): a unit vector times these is a
-        place, and its first two numbers are its projection.
-    side
-        Side of a cell, on the unit sphere.
-    grid, entries
-        The cells, and the segments in each.
     """
 
     axes: FloatArray
+    """Columns east, north and up at the middle, shape (3, 3): a unit vector times these is a place,
+    and its first two numbers are its projection."""
     side: float
+    """Side of a cell, on the unit sphere."""
     grid: Grid
     entries: Entries
+    """`grid`, `entries`: the cells, and the segments in each."""
 
 
 def road_grid(network: RoadNetwork) -> RoadGrid:

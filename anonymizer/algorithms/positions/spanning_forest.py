@@ -23,19 +23,13 @@ from anonymizer.domain.network import RoadNetwork
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanningForest:
-    """One rooted tree for each connected component.
-
-    Attributes
-    ----------
-    parent_of
-        Shape (nodes,), int32; a root is its own parent.
-    order
-        Nodes tree by tree, with every parent before its children, shape (nodes,), int32;
-        reversed it puts children before parents.
-    """
+    """One rooted tree for each connected component."""
 
     parent_of: Int32Array
+    """Shape (nodes,), int32; a root is its own parent."""
     order: Int32Array
+    """Nodes tree by tree, with every parent before its children, shape (nodes,), int32; reversed it
+    puts children before parents."""
 
 
 def spanning_forest(network: RoadNetwork) -> SpanningForest:

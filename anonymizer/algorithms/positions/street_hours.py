@@ -72,18 +72,12 @@ class PublishedStretches(NamedTuple):
 
 
 class PassageSums(NamedTuple):
-    """Passages before their speeds are known, by interval, road and device.
-
-    Attributes
-    ----------
-    key
-        Interval, road and device, shape (3, passages).
-    sums
-        Metres and seconds between positions, shape (2, passages).
-    """
+    """Passages before their speeds are known, by interval, road and device."""
 
     key: IntArray
+    """Interval, road and device, shape (3, passages)."""
     sums: FloatArray
+    """Metres and seconds between positions, shape (2, passages)."""
 
     def __repr__(self) -> str:
         """Reveal no device and no place."""

@@ -37,32 +37,22 @@ _M_PER_DEGREE = EARTH_RADIUS_M * _RADIANS
 
 
 class Claims(NamedTuple):
-    """What devices claim, in order of arrival; all of shape (n,).
-
-    Attributes
-    ----------
-    slot
-        Of each device.
-    ts
-        Unix seconds; those that were not stated are times of arrival.
-    lat, lon
-        WGS84 degrees.
-    undated
-        Which state no time.
-    hearsay
-        Which somebody else says of the device: nothing but a payload names it. None: none, as in a
-        recorded trace.
-    message
-        Number of the message that each came in.
-    """
+    """What devices claim, in order of arrival; all of shape (n,)."""
 
     slot: Int32Array
+    """Of each device."""
     ts: FloatArray
+    """Unix seconds; those that were not stated are times of arrival."""
     lat: FloatArray
     lon: FloatArray
+    """`lat`, `lon`: WGS84 degrees."""
     undated: BoolArray
+    """Which state no time."""
     hearsay: BoolArray | None
+    """Which somebody else says of the device: nothing but a payload names it. None: none, as in a
+    recorded trace."""
     message: IntArray
+    """Number of the message that each came in."""
 
     def only(self, rows: IntArray) -> "Claims":
         """Return some of the claims."""

@@ -24,23 +24,18 @@ _OPEN = -2
 
 
 class _Buckets(NamedTuple):
-    """Records by sensitive value, each bucket in the order.
-
-    Attributes
-    ----------
-    first_of
-        First bucket of each sensitive column, shape (sensitive columns + 1,).
-    record, rank
-        The records of all buckets, one after the other, and their places in the order.
-    head, end
-        Where the next record of each bucket is, and where the bucket ends, shape (buckets,).
-    """
+    """Records by sensitive value, each bucket in the order."""
 
     first_of: IntArray
+    """First bucket of each sensitive column, shape (sensitive columns + 1,)."""
     record: IntArray
     rank: IntArray
+    """`record`, `rank`: the records of all buckets, one after the other, and their places in the
+    order."""
     head: IntArray
     end: IntArray
+    """`head`, `end`: where the next record of each bucket is, and where the bucket ends, shape
+    (buckets,)."""
 
 
 def bucket_sweep(problem: Problem, order: IntArray, *, n_sensitive: int) -> Int32Array:

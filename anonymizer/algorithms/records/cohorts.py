@@ -51,25 +51,17 @@ from anonymizer.domain.records import Records, Schema
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cohorts:
-    """The cohorts of the vehicles of a window.
-
-    Attributes
-    ----------
-    of
-        Cohort of each record, 0 and up without a gap, `WAITING` where it has none, shape (n,).
-    cover
-        The codes of the cover of each cohort in each lasting quasi-identifier, rising.
-    company
-        Number of each cohort over all windows; `NO_COMPANY`: it is founded in this window.
-    withheld
-        Which lasting quasi-identifiers of a record cannot be published yet, since the label of its
-        cohort does not hold the value. Shape (n, lasting quasi-identifiers).
-    """
+    """The cohorts of the vehicles of a window."""
 
     of: Int32Array
+    """Cohort of each record, 0 and up without a gap, `WAITING` where it has none, shape (n,)."""
     cover: tuple[tuple[Int32Array, ...], ...]
+    """The codes of the cover of each cohort in each lasting quasi-identifier, rising."""
     company: IntArray
+    """Number of each cohort over all windows; `NO_COMPANY`: it is founded in this window."""
     withheld: BoolArray
+    """Which lasting quasi-identifiers of a record cannot be published yet, since the label of its
+    cohort does not hold the value. Shape (n, lasting quasi-identifiers)."""
 
     @property
     def is_new(self) -> BoolArray:

@@ -27,26 +27,19 @@ _TAXONOMY = int(Cost.TAXONOMY)
 
 
 class Cover(NamedTuple):
-    """The classes that cover each code, as kernels take them.
-
-    Attributes
-    ----------
-    row
-        Bits of the classes that cover the codes of a row, or some of them, shape (rows, words).
-    first_row, shift
-        First row of each column, and by how many bits its codes are shifted to get their row.
-    leaves
-        First and last code below each node, laid out as `Codes.n_leaves`, shape (nodes, 2).
-    misses
-        Working memory: the classes that cover a record in all columns, and in all but one, shape
-        (2, words).
-    """
+    """The classes that cover each code, as kernels take them."""
 
     row: UInt64Array
+    """Bits of the classes that cover the codes of a row, or some of them, shape (rows, words)."""
     first_row: IntArray
     shift: IntArray
+    """`first_row`, `shift`: first row of each column, and by how many bits its codes are shifted to
+    get their row."""
     leaves: Int32Array
+    """First and last code below each node, laid out as `Codes.n_leaves`, shape (nodes, 2)."""
     misses: UInt64Array
+    """Working memory: the classes that cover a record in all columns, and in all but one, shape (2,
+    words)."""
 
 
 def blank_cover(problem: ProblemArrays, n_qis: int, n_classes: int) -> Cover:

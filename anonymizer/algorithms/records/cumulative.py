@@ -51,22 +51,16 @@ class LastingColumns:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Memory:
-    """The memory of persons, in compressed sparse rows; the caller numbers the persons.
-
-    Attributes
-    ----------
-    first_of, code
-        Codes left for person p in lasting column a, rising: `code[first_of[i]:first_of[i + 1]]`
-        with i = p * columns + a. Empty if nothing was published yet, since a class leaves at least
-        one code. The missing marker is not among them.
-    company
-        Number of the class in which each person was last published, unique over all windows;
-        `NO_COMPANY`: in none. Shape (persons,).
-    """
+    """The memory of persons, in compressed sparse rows; the caller numbers the persons."""
 
     first_of: IntArray
     code: Int32Array
+    """`first_of`, `code`: codes left for person p in lasting column a, rising:
+    `code[first_of[i]:first_of[i + 1]]` with i = p * columns + a. Empty if nothing was published
+    yet, since a class leaves at least one code. The missing marker is not among them."""
     company: IntArray
+    """Number of the class in which each person was last published, unique over all windows;
+    `NO_COMPANY`: in none. Shape (persons,)."""
 
     @property
     def n_persons(self) -> int:

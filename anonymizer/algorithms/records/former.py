@@ -20,49 +20,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Former:
-    """How classes are formed, whatever the records.
-
-    Attributes
-    ----------
-    schema
-        The attributes, with the domains of the whole table.
-    promise
-        The criteria of every class.
-    model, method
-        The model, and the name of one of its `methods`.
-    cost
-        The information loss that is minimized.
-    weights
-        How much the loss of a quasi-identifier counts, by name; of others, 1.
-    dm_weight
-        Weight of the discernibility metric relative to the information loss.
-    prefer_share, share_price
-        Preferred largest share of a value in a class, and its price, see `local_search.best`. Only
-        a search uses them.
-    seed
-        Seed of everything random.
-    features
-        Distance between records, one entry per quasi-identifier. Empty: the defaults. Only
-        a model of clusters uses it.
-    usual_qi, usual
-        Where the records are a part of a table: how often each code of each quasi-identifier, and
-        of each sensitive attribute, occurs in all of it. t-closeness compares with that, and cells
-        weigh attributes by it. None: the records are the whole table.
-    """
+    """How classes are formed, whatever the records."""
 
     schema: Schema
+    """The attributes, with the domains of the whole table."""
     promise: Promise
+    """The criteria of every class."""
     model: Model
     method: str
+    """`model`, `method`: the model, and the name of one of its `methods`."""
     cost: Cost = Cost.RANGE
+    """The information loss that is minimized."""
     weights: Mapping[str, float] = field(default_factory=dict)
+    """How much the loss of a quasi-identifier counts, by name; of others, 1."""
     dm_weight: float = 0.0
+    """Weight of the discernibility metric relative to the information loss."""
     prefer_share: float = 1.0
     share_price: float = 0.0
+    """`prefer_share`, `share_price`: preferred largest share of a value in a class, and its price,
+    see `local_search.best`. Only a search uses them."""
     seed: int = 0
+    """Seed of everything random."""
     features: "Sequence[Feature]" = ()
+    """Distance between records, one entry per quasi-identifier. Empty: the defaults. Only a model
+    of clusters uses it."""
     usual_qi: Sequence[IntArray] | None = None
     usual: Sequence[IntArray] | None = None
+    """`usual_qi`, `usual`: where the records are a part of a table: how often each code of each
+    quasi-identifier, and of each sensitive attribute, occurs in all of it. t-closeness compares
+    with that, and cells weigh attributes by it. None: the records are the whole table."""
 
     def problem(self, records: Records, *, table: Records | None = None) -> Problem:
         """Return the criteria as arrays; `table`: see `make_problem`."""

@@ -54,30 +54,20 @@ whose value is exposed among so many that are near waits."""
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Founding:
-    """Everybody who is present in a window, and the earlier cohorts.
-
-    Attributes
-    ----------
-    schema
-        The lasting quasi-identifiers alone.
-    promise
-        A cover has the values of at least k vehicles and, in each column, at least d.
-    cost
-        How loss is measured.
-    labels
-        Those of the earlier cohorts.
-    cells
-        The lasting values of each record, shape (n, columns).
-    of
-        Earlier cohort of each record; `WAITING`: none. Shape (n,).
-    """
+    """Everybody who is present in a window, and the earlier cohorts."""
 
     schema: Schema
+    """The lasting quasi-identifiers alone."""
     promise: Promise
+    """A cover has the values of at least k vehicles and, in each column, at least d."""
     cost: Cost
+    """How loss is measured."""
     labels: Labels
+    """Those of the earlier cohorts."""
     cells: Int32Array
+    """The lasting values of each record, shape (n, columns)."""
     of: Int32Array
+    """Earlier cohort of each record; `WAITING`: none. Shape (n,)."""
 
     def outside(self) -> BoolArray:
         """Return which values the labels of their cohorts do not hold, shape (n, columns)."""

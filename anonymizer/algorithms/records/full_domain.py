@@ -45,51 +45,37 @@ _SPREADS = (0.1, 0.2, 0.4)
 
 
 class Grouping(NamedTuple):
-    """The levels of all columns, and working memory, as kernels take them.
-
-    Attributes
-    ----------
-    number, first
-        A random number for the group of each code, for all columns and levels, concatenated; and
-        where those of each column and level begin, shape (columns, most levels).
-    name, size
-        A hash table of groups: their names, and how many records they have, shape (2^x,).
-    own, slot
-        The name of the group of each record looked at, and where in the table it is, shape (n,).
-    """
+    """The levels of all columns, and working memory, as kernels take them."""
 
     number: NDArray[np.uint64]
     first: IntArray
+    """`number`, `first`: a random number for the group of each code, for all columns and levels,
+    concatenated; and where those of each column and level begin, shape (columns, most levels)."""
     name: NDArray[np.uint64]
     size: IntArray
+    """`name`, `size`: a hash table of groups: their names, and how many records they have, shape
+    (2^x,)."""
     own: NDArray[np.uint64]
     slot: IntArray
+    """`own`, `slot`: the name of the group of each record looked at, and where in the table it is,
+    shape (n,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Lattice:
-    """Combinations of levels.
-
-    Attributes
-    ----------
-    problem, k
-        The criteria of a class.
-    code
-        The codes of the records, shape (columns, n).
-    lost
-        What each code of a column loses at each level, shape (levels, codes) for each column.
-    grouping
-        The levels as kernels take them.
-    listed
-        All combinations, or a sample, a level for each column, shape (m, columns).
-    """
+    """Combinations of levels."""
 
     problem: ProblemArrays
     k: int
+    """`problem`, `k`: the criteria of a class."""
     code: Int32Array
+    """The codes of the records, shape (columns, n)."""
     lost: Sequence[FloatArray]
+    """What each code of a column loses at each level, shape (levels, codes) for each column."""
     grouping: Grouping
+    """The levels as kernels take them."""
     listed: IntArray
+    """All combinations, or a sample, a level for each column, shape (m, columns)."""
 
 
 def repeated_levels(

@@ -31,27 +31,18 @@ JOURNAL = np.dtype(
 
 
 class Scratch(NamedTuple):
-    """Working memory of the moves.
-
-    Attributes
-    ----------
-    stay
-        The records that stay in their class, shape (n,).
-    journal
-        The records that leave, of `JOURNAL`, shape (most that leave at once,).
-    outline_before
-        The `OUTLINE` that each target class had before, shape (most that leave at once, columns).
-    asked
-        The look in which each class was last asked, shape (most classes,).
-    reach
-        Which records lie within a label.
-    """
+    """Working memory of the moves."""
 
     stay: IntArray
+    """The records that stay in their class, shape (n,)."""
     journal: RecordArray
+    """The records that leave, of `JOURNAL`, shape (most that leave at once,)."""
     outline_before: RecordArray
+    """The `OUTLINE` that each target class had before, shape (most that leave at once, columns)."""
     asked: IntArray
+    """The look in which each class was last asked, shape (most classes,)."""
     reach: Reach
+    """Which records lie within a label."""
 
 
 def blank_scratch(tally: Tally, partition: Partition, most: int) -> Scratch:

@@ -58,18 +58,13 @@ _MOST_ROUNDS = 8
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Search:
-    """A partition and the working memory of the moves.
-
-    Attributes
-    ----------
-    orders, tally, partition, scratch
-        The arguments of the kernels.
-    """
+    """A partition and the working memory of the moves."""
 
     orders: Orders
     tally: Tally
     partition: Partition
     scratch: Scratch
+    """`orders`, `tally`, `partition`, `scratch`: the arguments of the kernels."""
 
     @property
     def class_of(self) -> Int32Array:

@@ -72,21 +72,14 @@ _TOKEN = re.compile(r"(?=.*\d).*[a-z].*[A-Z]", re.ASCII)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Meanings:
-    """What the values of a column mean.
-
-    Attributes
-    ----------
-    spelling
-        How each value is published and compared, None where it is missing.
-    folded
-        By way: how many writings were folded into how many values, and in how many cells.
-    no_value
-        Words for a missing value, and in how many cells.
-    """
+    """What the values of a column mean."""
 
     spelling: list[str | None]
+    """How each value is published and compared, None where it is missing."""
     folded: dict[Way, tuple[int, int, int]] = field(default_factory=dict)
+    """By way: how many writings were folded into how many values, and in how many cells."""
     no_value: dict[str, int] = field(default_factory=dict)
+    """Words for a missing value, and in how many cells."""
 
 
 def meanings(
@@ -165,40 +158,27 @@ def missing_words(plain: Collection[str], markers: Sequence[str]) -> frozenset[s
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the texts of a column are read: decided from all of them, applied to one at a time.
-
-    Attributes
-    ----------
-    folds_case
-        Whether letters in both cases are the same.
-    is_truth
-        Whether words for true and false are.
-    numbers
-        Which texts are read as numbers: none; whole ones without a sign, because others may be
-        versions (`1.1` and `1.10`); or all.
-    powers
-        Whether powers of ten are read: not where anything else is there, `1E5` may be a code.
-    comma
-        What stands for a single comma before three digits.
-    quantities
-        Whether numbers with a unit or a currency are read: `5 mg`, `5mg`.
-    unit
-        The only unit or currency of the column, which is left out: `$5` is `5`.
-    times
-        How dates and times are read, if most texts are some.
-    usual
-        Units of which the case counts, as `usual_units`.
-    """
+    """How the texts of a column are read: decided from all of them, applied to one at a time."""
 
     folds_case: bool = True
+    """Whether letters in both cases are the same."""
     is_truth: bool = False
+    """Whether words for true and false are."""
     numbers: Literal["none", "whole", "all"] = "none"
+    """Which texts are read as numbers: none; whole ones without a sign, because others may be
+    versions (`1.1` and `1.10`); or all."""
     powers: bool = False
+    """Whether powers of ten are read: not where anything else is there, `1E5` may be a code."""
     comma: Literal["", "."] = ""
+    """What stands for a single comma before three digits."""
     quantities: bool = False
+    """Whether numbers with a unit or a currency are read: `5 mg`, `5mg`."""
     unit: str | None = None
+    """The only unit or currency of the column, which is left out: `$5` is `5`."""
     times: TimeReading | None = None
+    """How dates and times are read, if most texts are some."""
     usual: Mapping[str, str] = field(default_factory=dict)
+    """Units of which the case counts, as `usual_units`."""
 
     @classmethod
     def of(cls, plain: Sequence[str], counts: Sequence[int]) -> "Reading":

@@ -183,45 +183,36 @@ class Measures:
     """Utility and privacy of a release. Privacy is that of the worst class.
 
     If there is no class, every privacy measure and every share is 0.
-
-    Attributes
-    ----------
-    n, n_suppressed, suppressed_share
-        Records, suppressed records, and their share.
-    n_classes, size_min, size_median, size_max
-        Equivalence classes, and their sizes in records.
-    k
-        Fewest distinct persons of a class.
-    ncp
-        Normalized certainty penalty of each QI, in each form: the mean over all records, where a
-        suppressed record counts 1.
-    gcp, gcp_published
-        Global certainty penalty in each form, 0 to 1: the mean of `ncp`; over all records, and
-        over the published ones alone.
-    dm, dm_published
-        Discernibility: sum of the squared class sizes. In the first, a suppressed record counts
-        the number of all records.
-    d, l
-        Fewest distinct values of each QI and of each sensitive attribute; the missing marker does
-        not count. Likewise the value of each further criterion, in the worst class: of each column
-        that it is about; None where it is about numbers alone.
     """
 
     n: int
     n_suppressed: int
     suppressed_share: float
+    """`n`, `n_suppressed`, `suppressed_share`: records, suppressed records, and their share."""
     n_classes: int
     size_min: int
     size_median: float
     size_max: int
+    """`n_classes`, `size_min`, `size_median`, `size_max`: equivalence classes, and their sizes in
+    records."""
     k: int
+    """Fewest distinct persons of a class."""
     ncp: Mapping[Cost, tuple[float, ...]]
+    """Normalized certainty penalty of each QI, in each form: the mean over all records, where a
+    suppressed record counts 1."""
     gcp: Mapping[Cost, float]
     gcp_published: Mapping[Cost, float]
+    """`gcp`, `gcp_published`: global certainty penalty in each form, 0 to 1: the mean of `ncp`;
+    over all records, and over the published ones alone."""
     dm: int
     dm_published: int
+    """`dm`, `dm_published`: discernibility: sum of the squared class sizes. In the first, a
+    suppressed record counts the number of all records."""
     d: tuple[int, ...]
     l: tuple[int, ...]  # noqa: E741  the field's name for it
+    """`d`, `l`: fewest distinct values of each QI and of each sensitive attribute; the missing
+    marker does not count. Likewise the value of each further criterion, in the worst class: of each
+    column that it is about; None where it is about numbers alone."""
 
     if TYPE_CHECKING:
 
@@ -341,22 +332,16 @@ def measure_briefly(
 
 @dataclass(frozen=True, slots=True)
 class ModalShares:
-    """Records in classes of which one value has more than a share.
-
-    Attributes
-    ----------
-    table
-        Share of the most frequent value of each QI, then of each sensitive attribute, in the table.
-    n_above
-        Published records in classes of which one value has more than `share`, in the same order.
-    n_above_any
-        Likewise, of any attribute whose `table` share is not above `share`.
-    """
+    """Records in classes of which one value has more than a share."""
 
     share: float
     table: tuple[float, ...]
+    """Share of the most frequent value of each QI, then of each sensitive attribute, in the
+    table."""
     n_above: tuple[int, ...]
+    """Published records in classes of which one value has more than `share`, in the same order."""
     n_above_any: int
+    """Likewise, of any attribute whose `table` share is not above `share`."""
 
 
 def modal_shares(records: Records, class_of: Int32Array, share: float) -> ModalShares:

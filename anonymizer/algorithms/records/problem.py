@@ -104,43 +104,31 @@ class ProblemArrays(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Problem:
-    """Records, and the criteria and the cost of their classes.
-
-    Attributes
-    ----------
-    cells
-        Code of each record in each column: the quasi-identifiers, then, where their share is
-        bounded, the joint tuple of each source of several, then the sensitive attributes; C
-        order, shape (n, columns).
-    rule
-        The rule of each column, a record array of `RULE`, shape (columns,).
-    n_qis
-        Number of columns, the first ones, that are generalized and have a cost.
-    plain
-        Which columns are the values of one attribute, shape (columns,).
-    person
-        Person of each record, 0 and up, shape (n,); empty if no person has two records.
-    n_persons
-        Number of persons.
-    k
-        Least number of persons in a class.
-    position, ancestor, n_leaves
-        For the codes of all columns, concatenated (`ancestor` row by row).
-    usual
-        Share of each code in the whole table, laid out as `position`.
-    """
+    """Records, and the criteria and the cost of their classes."""
 
     cells: Int32Array
+    """Code of each record in each column: the quasi-identifiers, then, where their share is
+    bounded, the joint tuple of each source of several, then the sensitive attributes; C order,
+    shape (n, columns)."""
     rule: RecordArray
+    """The rule of each column, a record array of `RULE`, shape (columns,)."""
     n_qis: int
+    """Number of columns, the first ones, that are generalized and have a cost."""
     plain: BoolArray
+    """Which columns are the values of one attribute, shape (columns,)."""
     person: Int32Array
+    """Person of each record, 0 and up, shape (n,); empty if no person has two records."""
     n_persons: int
+    """Number of persons."""
     k: int
+    """Least number of persons in a class."""
     position: FloatArray
     ancestor: Int32Array
     n_leaves: Int32Array
+    """`position`, `ancestor`, `n_leaves`: for the codes of all columns, concatenated (`ancestor`
+    row by row)."""
     usual: FloatArray
+    """Share of each code in the whole table, laid out as `position`."""
 
     @property
     def n(self) -> int:

@@ -34,31 +34,21 @@ _TAXONOMY = int(Cost.TAXONOMY)
 
 
 class Reach(NamedTuple):
-    """Which records lie within a label, as kernels take them.
-
-    Attributes
-    ----------
-    less
-        Bits of the records whose code in a column is less than each code, shape (codes and one more
-        for each column of few codes, words).
-    first_row
-        Row of the first code of each column, -1 where the codes are too many.
-    label
-        Working memory: first and last code of a label, shape (2, columns).
-    found
-        Working memory: the records within the label, shape (words,).
-    taken
-        Working memory, of `TAKEN`.
-    n_given
-        Working memory: how many records each class gives, all 0, shape (most classes,).
-    """
+    """Which records lie within a label, as kernels take them."""
 
     less: UInt64Array
+    """Bits of the records whose code in a column is less than each code, shape (codes and one more
+    for each column of few codes, words)."""
     first_row: IntArray
+    """Row of the first code of each column, -1 where the codes are too many."""
     label: Int32Array
+    """Working memory: first and last code of a label, shape (2, columns)."""
     found: UInt64Array
+    """Working memory: the records within the label, shape (words,)."""
     taken: RecordArray
+    """Working memory, of `TAKEN`."""
     n_given: IntArray
+    """Working memory: how many records each class gives, all 0, shape (most classes,)."""
 
 
 def reach_of(problem: ProblemArrays, n_qis: int, n_classes: int) -> Reach:

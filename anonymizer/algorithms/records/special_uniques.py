@@ -31,31 +31,21 @@ _ROWS_OF_A_SET = 2_000
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SpecialUniques:
-    """The special uniques of a table.
-
-    Attributes
-    ----------
-    score
-        SUDA score of each record, 0 where it has no MSU, shape (n,).
-    dis
-        Probability that a match of the record in another sample is right, shape (n,).
-    alone
-        Share of the records that are unique in each attribute alone, shape (columns,).
-    part
-        Share of all scores to which each attribute contributes, shape (columns,). They add up to
-        more than 1: an MSU of two attributes counts for both.
-    share_unique
-        Share of the records that are unique in all attributes together.
-    complete
-        Whether all sets were looked at that were asked for.
-    """
+    """The special uniques of a table."""
 
     score: FloatArray
+    """SUDA score of each record, 0 where it has no MSU, shape (n,)."""
     dis: FloatArray
+    """Probability that a match of the record in another sample is right, shape (n,)."""
     alone: FloatArray
+    """Share of the records that are unique in each attribute alone, shape (columns,)."""
     part: FloatArray
+    """Share of all scores to which each attribute contributes, shape (columns,). They add up to
+    more than 1: an MSU of two attributes counts for both."""
     share_unique: float
+    """Share of the records that are unique in all attributes together."""
     complete: bool = True
+    """Whether all sets were looked at that were asked for."""
 
 
 def special_uniques(

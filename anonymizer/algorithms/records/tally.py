@@ -112,30 +112,21 @@ _SET = int(Cost.SET)
 
 
 class Tally(NamedTuple):
-    """The tally of one class, as kernels take it.
-
-    Attributes
-    ----------
-    problem
-        The columns with a cost or a criterion. Where persons repeat, the cells have a further
-        column for each whose distribution counts: a number for each (person, code), distinct over
-        all columns.
-    head
-        Of `HEAD`, shape (1,).
-    column
-        Of `COLUMN`, shape (columns,).
-    seen
-        Of `SEEN`, shape (codes of all columns,). Where persons repeat, followed by the codes again,
-        not counting a person twice, then the persons, then the pairs of person and code.
-    losses
-        The loss of each column by its first and last code, see `loss_of`.
-    """
+    """The tally of one class, as kernels take it."""
 
     problem: ProblemArrays
+    """The columns with a cost or a criterion. Where persons repeat, the cells have a further column
+    for each whose distribution counts: a number for each (person, code), distinct over all
+    columns."""
     head: RecordArray
+    """Of `HEAD`, shape (1,)."""
     column: RecordArray
+    """Of `COLUMN`, shape (columns,)."""
     seen: RecordArray
+    """Of `SEEN`, shape (codes of all columns,). Where persons repeat, followed by the codes again,
+    not counting a person twice, then the persons, then the pairs of person and code."""
     losses: FloatArray
+    """The loss of each column by its first and last code, see `loss_of`."""
 
 
 def blank_tally(

@@ -15,18 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ModelTarget:
-    """What a model will learn from a release.
-
-    Attributes
-    ----------
-    values
-        One label or number per record, shape (n,).
-    is_numeric
-        Whether they are numbers.
-    """
+    """What a model will learn from a release."""
 
     values: "NDArray[Any]"
+    """One label or number per record, shape (n,)."""
     is_numeric: bool = False
+    """Whether they are numbers."""
 
     def only(self, rows: "IntArray") -> "ModelTarget":
         """Return what is to be learned of some records."""
@@ -35,34 +29,25 @@ class ModelTarget:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Task:
-    """Input of a method.
-
-    Attributes
-    ----------
-    former
-        What is the same for all records of a release.
-    records, problem
-        The records to partition, and the criteria of a class as arrays.
-    target
-        None: there is none. Only a model that `learns` uses it.
-    time_left
-        Returns the share of the time budget that is left, from 1 down to 0. A search stops at 0.
-        None: there is no limit, and the search ends by itself.
-    work
-        Work that a search may do in place of the time, see `Effort`: equal tasks then have equal
-        classes, however fast or busy the machine.
-    progress, spent
-        Called with the information loss so far, and at last with the work that a search did.
-    """
+    """Input of a method."""
 
     former: "Former"
+    """What is the same for all records of a release."""
     records: "Records"
     problem: "Problem"
+    """`records`, `problem`: the records to partition, and the criteria of a class as arrays."""
     target: ModelTarget | None = None
+    """None: there is none. Only a model that `learns` uses it."""
     time_left: Callable[[], float] | None = None
+    """Returns the share of the time budget that is left, from 1 down to 0. A search stops at 0.
+    None: there is no limit, and the search ends by itself."""
     work: int | None = None
+    """Work that a search may do in place of the time, see `Effort`: equal tasks then have equal
+    classes, however fast or busy the machine."""
     progress: Callable[[float], None] = lambda _loss: None
     spent: Callable[[int], None] = lambda _work: None
+    """`progress`, `spent`: called with the information loss so far, and at last with the work that
+    a search did."""
 
 
 class TimeBudget:

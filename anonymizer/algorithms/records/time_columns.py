@@ -97,20 +97,14 @@ class TimeReading:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TimeCells:
-    """The times of a column.
-
-    Attributes
-    ----------
-    reading, read_as
-        What they are, and in words for the report.
-    number_of
-        The number of each different cell: days for dates, weeks, months and quarters for these,
-        otherwise seconds; times with a zone in UTC.
-    """
+    """The times of a column."""
 
     reading: TimeReading
     read_as: str
+    """`reading`, `read_as`: what they are, and in words for the report."""
     number_of: Mapping[str, Fraction]
+    """The number of each different cell: days for dates, weeks, months and quarters for these,
+    otherwise seconds; times with a zone in UTC."""
 
     @property
     def kind(self) -> Kind:

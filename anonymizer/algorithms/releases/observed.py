@@ -15,30 +15,23 @@ from anonymizer.domain.network import RoadNetwork
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Observed:
-    """Published records, sorted by pseudonym and time; there is at least one.
-
-    Attributes
-    ----------
-    time
-        Distinct unix seconds at which anything was published, rising, shape (ticks,).
-    first_record_of
-        Records of pseudonym p: `first_record_of[p]` to `first_record_of[p + 1]`, exclusive and
-        never empty, shape (pseudonyms + 1,).
-    tick_of, region_of, k
-        Index into `time`, distinct region, and stated k of each record, shape (records,).
-    first_node_of, node
-        Region r: `node[first_node_of[r]:first_node_of[r + 1]]`, distinct node indices, never
-        empty. Regions are distinct *as published*: the same nodes in another order are another
-        region, because an adversary sees the order too.
-    """
+    """Published records, sorted by pseudonym and time; there is at least one."""
 
     time: FloatArray
+    """Distinct unix seconds at which anything was published, rising, shape (ticks,)."""
     first_record_of: IntArray
+    """Records of pseudonym p: `first_record_of[p]` to `first_record_of[p + 1]`, exclusive and never
+    empty, shape (pseudonyms + 1,)."""
     tick_of: IntArray
     region_of: IntArray
     k: IntArray
+    """`tick_of`, `region_of`, `k`: index into `time`, distinct region, and stated k of each record,
+    shape (records,)."""
     first_node_of: IntArray
     node: Int32Array
+    """`first_node_of`, `node`: region r: `node[first_node_of[r]:first_node_of[r + 1]]`, distinct
+    node indices, never empty. Regions are distinct *as published*: the same nodes in another order
+    are another region, because an adversary sees the order too."""
 
     @property
     def n_records(self) -> int:

@@ -17,20 +17,15 @@ _EXPLAINS = 0.9
 
 
 class PieceRegions(NamedTuple):
-    """The pieces of each region, and the nodes of each piece, in compressed sparse rows.
-
-    Attributes
-    ----------
-    first_piece_of
-        Pieces of region r: `first_piece_of[r]` to `first_piece_of[r + 1]`, exclusive and never
-        empty, shape (regions + 1,).
-    first_node_of, node
-        Nodes of piece p: `node[first_node_of[p]:first_node_of[p + 1]]`, never empty.
-    """
+    """The pieces of each region, and the nodes of each piece, in compressed sparse rows."""
 
     first_piece_of: IntArray
+    """Pieces of region r: `first_piece_of[r]` to `first_piece_of[r + 1]`, exclusive and never
+    empty, shape (regions + 1,)."""
     first_node_of: IntArray
     node: Int32Array
+    """`first_node_of`, `node`: nodes of piece p: `node[first_node_of[p]:first_node_of[p + 1]]`,
+    never empty."""
 
 
 def read_regions(observed: Observed, piece_of: IntArray | None = None) -> PieceRegions:

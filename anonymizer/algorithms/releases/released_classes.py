@@ -24,18 +24,13 @@ class ReleasedLabels:
 
     A range is one run, a set has one run for each value, and a node of a hierarchy is the run of
     its leaves. The missing marker is a run of its own. Runs of a class do not overlap.
-
-    Attributes
-    ----------
-    first_of
-        Runs of class c: `first_of[c]` to `first_of[c + 1]`, exclusive, shape (classes + 1,).
-    lo, hi
-        First and last code of each run, shape (runs,).
     """
 
     first_of: IntArray
+    """Runs of class c: `first_of[c]` to `first_of[c + 1]`, exclusive, shape (classes + 1,)."""
     lo: IntArray
     hi: IntArray
+    """`lo`, `hi`: first and last code of each run, shape (runs,)."""
 
     @classmethod
     def of(cls, runs: Sequence[Sequence[tuple[int, int]]]) -> "ReleasedLabels":
@@ -62,20 +57,14 @@ class ReleasedLabels:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Published:
-    """The labels of a release, for each quasi-identifier and sensitive attribute.
-
-    Attributes
-    ----------
-    n_classes
-        Number of equivalence classes.
-    qi, sensitive
-        Labels of each attribute, in the order of the schema. Sensitive values are published
-        unchanged, so the label of a class is the set of its values.
-    """
+    """The labels of a release, for each quasi-identifier and sensitive attribute."""
 
     n_classes: int
+    """Number of equivalence classes."""
     qi: tuple[ReleasedLabels, ...]
     sensitive: tuple[ReleasedLabels, ...]
+    """`qi`, `sensitive`: labels of each attribute, in the order of the schema. Sensitive values are
+    published unchanged, so the label of a class is the set of its values."""
 
     def only(self, which: IntArray | Int32Array) -> "Published":
         """Return the labels of the given classes, which are renumbered in the given order."""

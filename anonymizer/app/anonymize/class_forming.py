@@ -37,24 +37,16 @@ _TIME_OF_TRIALS = (0.25, 0.75)
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FormedClasses:
-    """Classes of a table.
-
-    Attributes
-    ----------
-    class_of
-        Class of each record, or `SUPPRESSED`, shape (n,).
-    n_chosen
-        How many records were chosen to have none, under the limit of the plan.
-    in_time
-        Whether no search was ended by its time budget.
-    work
-        What the last search was given, 0 if there was none.
-    """
+    """Classes of a table."""
 
     class_of: Int32Array
+    """Class of each record, or `SUPPRESSED`, shape (n,)."""
     n_chosen: int
+    """How many records were chosen to have none, under the limit of the plan."""
     in_time: bool
+    """Whether no search was ended by its time budget."""
     work: int = 0
+    """What the last search was given, 0 if there was none."""
 
 
 def former_of(

@@ -19,25 +19,17 @@ CLASS_COLUMN = "class_id"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Publication:
-    """The published rows of a table.
-
-    Attributes
-    ----------
-    class_of
-        Class number of each record in the release.
-    frame
-        The rows, sorted by class; labels as categories, which take a tenth of the memory of text.
-    out_row
-        Row of the release of each row of the table, negative where suppressed; for the auditor
-        alone.
-    labelled
-        Names of the columns of labels.
-    """
+    """The published rows of a table."""
 
     class_of: Int32Array
+    """Class number of each record in the release."""
     frame: pl.DataFrame
+    """The rows, sorted by class; labels as categories, which take a tenth of the memory of text."""
     out_row: Int32Array
+    """Row of the release of each row of the table, negative where suppressed; for the auditor
+    alone."""
     labelled: tuple[str, ...] = ()
+    """Names of the columns of labels."""
 
     def as_text(self) -> pl.DataFrame:
         """Return the rows with text as labels: 16 bytes and more for each."""

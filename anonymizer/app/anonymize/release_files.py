@@ -14,29 +14,20 @@ from anonymizer.files.tables import KNOWN_ENDINGS, ending
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasePaths:
-    """Where the files go; None: no such file.
-
-    Attributes
-    ----------
-    table
-        The table that was read: none of the others may be it.
-    out
-        The release.
-    report, page
-        The report, as JSON and as a page.
-    auditor_map
-        Which row became which, as csv unless its ending is another known one; its owner alone may
-        read it.
-    formulas
-        Write text that a spreadsheet would run into a csv as it is; see `write_table`.
-    """
+    """Where the files go; None: no such file."""
 
     table: Path
+    """The table that was read: none of the others may be it."""
     out: Path
+    """The release."""
     report: Path | None = None
     page: Path | None = None
+    """`report`, `page`: the report, as JSON and as a page."""
     auditor_map: Path | None = None
+    """Which row became which, as csv unless its ending is another known one; its owner alone may
+    read it."""
     formulas: bool = False
+    """Write text that a spreadsheet would run into a csv as it is; see `write_table`."""
 
     def __post_init__(self) -> None:
         ending(self.out)

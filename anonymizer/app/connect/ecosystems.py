@@ -12,36 +12,26 @@ from anonymizer.errors import SettingsError
 
 @dataclass(frozen=True, kw_only=True)
 class Ecosystem:
-    """A source of positions.
-
-    Attributes
-    ----------
-    input
-        Keys of `[[inputs]]`.
-    topic
-        Where a publisher writes; `{user}` is its name at the broker, `{n}` the number of a device.
-    rule
-        What a publisher may write, as a rule of Mosquitto, without its first word: with `%u` for
-        its name, each device is a user of its own, and writes under one counted id: every level
-        that `input` counts is its name. Without, one user speaks for all devices.
-    publisher
-        Name of the user that publishes, or of the first of them.
-    payload
-        Makes a message of the number of a device, degrees and unix seconds.
-    words
-        What is to be set where the positions come from. `{user}`, `{password}`, `{host}` and
-        `{port}` are filled in.
-    bridge
-        Lines of Mosquitto with which it fetches the positions from a broker of the ecosystem's.
-    """
+    """A source of positions."""
 
     input: Mapping[str, Any]
+    """Keys of `[[inputs]]`."""
     topic: str
+    """Where a publisher writes; `{user}` is its name at the broker, `{n}` the number of a
+    device."""
     rule: str
+    """What a publisher may write, as a rule of Mosquitto, without its first word: with `%u` for its
+    name, each device is a user of its own, and writes under one counted id: every level that
+    `input` counts is its name. Without, one user speaks for all devices."""
     publisher: str = "device"
+    """Name of the user that publishes, or of the first of them."""
     payload: Callable[[int, float, float, float], Mapping[str, Any]]
+    """Makes a message of the number of a device, degrees and unix seconds."""
     words: str
+    """What is to be set where the positions come from. `{user}`, `{password}`, `{host}` and
+    `{port}` are filled in."""
     bridge: tuple[str, ...] = ()
+    """Lines of Mosquitto with which it fetches the positions from a broker of the ecosystem's."""
 
     @property
     def has_users(self) -> bool:

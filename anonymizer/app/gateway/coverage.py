@@ -20,25 +20,20 @@ _MOST = 0.5
 
 
 class Coverage(NamedTuple):
-    """Where a network is, and how much of its bounding box it covers.
-
-    Attributes
-    ----------
-    south, west, north, east
-        Bounding box of the nodes, WGS84 degrees; west is above east across the date line.
-    n_components, largest_share
-        Connected parts, and the share of the nodes that the largest one has.
-    near_share
-        Share of the bounding box that is within the snapping limit of a road.
-    """
+    """Where a network is, and how much of its bounding box it covers."""
 
     south: float
     west: float
     north: float
     east: float
+    """`south`, `west`, `north`, `east`: bounding box of the nodes, WGS84 degrees; west is above
+    east across the date line."""
     n_components: int
     largest_share: float
+    """`n_components`, `largest_share`: connected parts, and the share of the nodes that the largest
+    one has."""
     near_share: float
+    """Share of the bounding box that is within the snapping limit of a road."""
 
 
 def n_inside(shape: Circle | Polygon | None, network: RoadNetwork) -> int:
@@ -75,24 +70,16 @@ def exchanged(shape: Circle | Polygon) -> Circle | Polygon | None:
 
 
 class TraceCoverage(NamedTuple):
-    """Shares of the positions of a trace that no road is near.
-
-    Attributes
-    ----------
-    n_positions
-        Positions of the trace.
-    off_graph_share
-        Share that is farther from every road than the snapping limit.
-    outside_share
-        Share that is outside the bounding box of the network: they are off the graph, or nearly.
-    is_exchanged
-        Whether most are off the graph, and most would be on it with latitude for longitude.
-    """
+    """Shares of the positions of a trace that no road is near."""
 
     n_positions: int
+    """Positions of the trace."""
     off_graph_share: float
+    """Share that is farther from every road than the snapping limit."""
     outside_share: float
+    """Share that is outside the bounding box of the network: they are off the graph, or nearly."""
     is_exchanged: bool
+    """Whether most are off the graph, and most would be on it with latitude for longitude."""
 
 
 def coverage(network: RoadNetwork, *, limit_m: float) -> Coverage:

@@ -21,56 +21,37 @@ LOOK_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A task of a gateway.
-
-    Attributes
-    ----------
-    name
-        Of the task.
-    run
-        What it does.
-    close
-        Makes `run` return, for what must end in its own way. None: `run` is cancelled.
-    last
-        What is left to do once it was cancelled; None: nothing.
-    """
+    """A task of a gateway."""
 
     name: str
+    """Of the task."""
     run: Callable[[], Coroutine[Any, Any, None]]
+    """What it does."""
     close: Callable[[], Awaitable[None]] | None = None
+    """Makes `run` return, for what must end in its own way. None: `run` is cancelled."""
     last: Callable[[], Awaitable[None]] | None = None
+    """What is left to do once it was cancelled; None: nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySide:
-    """One side of a gateway; most have only some of these.
-
-    Attributes
-    ----------
-    services
-        What runs, in the order in which it ends.
-    links
-        Counts of its connections, by name.
-    problems
-        Returns sentences about what is wrong now, for readiness.
-    notes
-        Returns sentences about what may be as it should be, or not.
-    connected
-        Called when the connection of positions has been made.
-    sees
-        Called with the groups that were published.
-    exact, public
-        Its metrics: for the bearer of the token, and for everybody.
-    """
+    """One side of a gateway; most have only some of these."""
 
     services: Sequence[Service] = ()
+    """What runs, in the order in which it ends."""
     links: Mapping[str, LinkCounts] = field(default_factory=dict)
+    """Counts of its connections, by name."""
     problems: Callable[[], Sequence[str]] = tuple
+    """Returns sentences about what is wrong now, for readiness."""
     notes: Callable[[], Sequence[str]] = tuple
+    """Returns sentences about what may be as it should be, or not."""
     connected: Callable[[], None] = lambda: None
+    """Called when the connection of positions has been made."""
     sees: Sequence[See] = ()
+    """Called with the groups that were published."""
     exact: Sequence[Collector] = ()
     public: Sequence[Collector] = ()
+    """`exact`, `public`: its metrics: for the bearer of the token, and for everybody."""
 
 
 class Sides:

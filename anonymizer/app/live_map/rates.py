@@ -34,44 +34,31 @@ def named(n_of: Mapping[tuple[str, str], int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class FlowSnapshot:
-    """Counts of a positions flow up to a moment; after `since`, between two moments.
-
-    Attributes
-    ----------
-    seconds
-        Time of the snapshot; after `since`, the length of the span.
-    n_received, n_messages
-        Positions received, and messages published.
-    n_of
-        Positions by final outcome.
-    n_held
-        Positions that are received and not settled, at the end.
-    n_told
-        Devices that the published messages told of, message by message.
-    n_devices
-        Devices on the graph, at the end.
-    latency_s
-        From arrival to publication of each position, including all waiting.
-    age_s
-        Ages of information, see `InformationAges`.
-    region_nodes, k_reached
-        Nodes of each published region, and the size of its anonymity set.
-    silent
-        Why nothing is published at the end, for the operator; empty if there is nothing to say.
-    """
+    """Counts of a positions flow up to a moment; after `since`, between two moments."""
 
     seconds: float
+    """Time of the snapshot; after `since`, the length of the span."""
     n_received: int
     n_messages: int
+    """`n_received`, `n_messages`: positions received, and messages published."""
     n_of: dict[Outcome, int]
+    """Positions by final outcome."""
     n_held: int
+    """Positions that are received and not settled, at the end."""
     n_told: int
+    """Devices that the published messages told of, message by message."""
     n_devices: int
+    """Devices on the graph, at the end."""
     latency_s: BatchHistogram
+    """From arrival to publication of each position, including all waiting."""
     age_s: BatchHistogram
+    """Ages of information, see `InformationAges`."""
     region_nodes: BatchHistogram
     k_reached: BatchHistogram
+    """`region_nodes`, `k_reached`: nodes of each published region, and the size of its anonymity
+    set."""
     silent: str
+    """Why nothing is published at the end, for the operator; empty if there is nothing to say."""
 
     @property
     def n_published(self) -> int:

@@ -19,18 +19,12 @@ from anonymizer.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class CrossValidation:
-    """How often records are divided.
-
-    Attributes
-    ----------
-    folds
-        Parts of equal size, at least 2. Each tests a model that the others trained.
-    repeats
-        Divisions at random, each into so many parts.
-    """
+    """How often records are divided."""
 
     folds: int
+    """Parts of equal size, at least 2. Each tests a model that the others trained."""
     repeats: int
+    """Divisions at random, each into so many parts."""
 
 
 ENOUGH_TO_TEST = 625
@@ -44,19 +38,13 @@ def usual_folds(n: int, held_out: float, *, always: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A mean score.
-
-    Attributes
-    ----------
-    error
-        Standard error of the mean.
-    folds
-        The score of each fold; empty: a single split.
-    """
+    """A mean score."""
 
     mean: float
     error: float
+    """Standard error of the mean."""
     folds: tuple[float, ...] = ()
+    """The score of each fold; empty: a single split."""
 
 
 def fold_masks(

@@ -82,19 +82,13 @@ def bytes_of(class_of: Sequence[Int32Array]) -> bytes:
 
 @dataclass(slots=True)
 class FoldRecords:
-    """All records, or those of one fold, and what the configurations of a row share of them.
-
-    Attributes
-    ----------
-    grown
-        The tree of each window, by k and what it learned.
-    score_of
-        Scores by classes: equal classes give equal ones.
-    """
+    """All records, or those of one fold, and what the configurations of a row share of them."""
 
     bench: Bench
     grown: dict[tuple[int, str | None], list[Grown]] = field(default_factory=dict)
+    """The tree of each window, by k and what it learned."""
     score_of: dict[bytes, float | None] = field(default_factory=dict)
+    """Scores by classes: equal classes give equal ones."""
 
     def trees(self, promise: Promise, model: Model) -> Sequence[Grown]:
         """Return the tree of each window, with leaves of k records."""
@@ -109,24 +103,17 @@ class FoldRecords:
 
 @dataclass(slots=True)
 class WindowFormer:
-    """Forms the classes of one configuration, window by window.
-
-    Attributes
-    ----------
-    n_configurations
-        Number of them left in the row, this one included.
-    n_windows
-        Number of windows of a configuration, those of its folds included.
-    n_formed
-        Number of windows that are done.
-    """
+    """Forms the classes of one configuration, window by window."""
 
     promise: Promise
     model: Model
     row_time: RowTime
     n_configurations: int
+    """Number of them left in the row, this one included."""
     n_windows: int
+    """Number of windows of a configuration, those of its folds included."""
     n_formed: int = 0
+    """Number of windows that are done."""
     cut_short: bool = False
 
     def release(self, part: FoldRecords) -> tuple[list[Int32Array] | None, str | None]:

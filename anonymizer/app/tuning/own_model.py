@@ -23,21 +23,14 @@ from anonymizer.errors import InputError, SettingsError
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OwnModel:
-    """A classifier or regressor of scikit-learn, to be trained anew each time.
-
-    Attributes
-    ----------
-    name
-        Name of its file.
-    model
-        The model, without what it learned before it was stored.
-    digest
-        SHA-256 of the file.
-    """
+    """A classifier or regressor of scikit-learn, to be trained anew each time."""
 
     name: str
+    """Name of its file."""
     model: Any
+    """The model, without what it learned before it was stored."""
     digest: str
+    """SHA-256 of the file."""
 
     def fitted(self, rows: pl.DataFrame, labels: NDArray[Any]) -> Any:  # noqa: ANN401  no types
         """Return the model, trained.

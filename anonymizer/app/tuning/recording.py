@@ -54,21 +54,14 @@ class RecordedMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RecordedWindows:
-    """Windows of a stream, the oldest first.
-
-    Attributes
-    ----------
-    number
-        Number of each window.
-    windows
-        The joined records of each window.
-    left_out
-        Number of parts and records that are in no window, by reason.
-    """
+    """Windows of a stream, the oldest first."""
 
     number: tuple[int, ...]
+    """Number of each window."""
     windows: tuple[Joined, ...]
+    """The joined records of each window."""
     left_out: dict[str, int]
+    """Number of parts and records that are in no window, by reason."""
 
     def without_ends(self) -> "RecordedWindows":
         """Return the same without the first and the last window, if there are others.

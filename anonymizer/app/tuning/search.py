@@ -196,41 +196,28 @@ def _try_row(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSettings:
-    """Settings of a search.
-
-    Attributes
-    ----------
-    name
-        File name of the table, or name of the stream.
-    space
-        The configurations to try.
-    target
-        Name of the target, or None.
-    min_score, max_deletion, sort
-        See `TuneReport`.
-    jobs
-        Number of processes.
-    time_budget_s
-        Time for all configurations together; 0: no limit.
-    stream
-        The stream that the proposal is for; None: a table.
-    left_out
-        See `TuneReport`.
-    banded
-        Sensitive numbers that are counted by their bands.
-    """
+    """Settings of a search."""
 
     name: str
+    """File name of the table, or name of the stream."""
     space: Space
+    """The configurations to try."""
     target: str | None
+    """Name of the target, or None."""
     min_score: float | None = None
     max_deletion: float
     sort: Sort
+    """`min_score`, `max_deletion`, `sort`: see `TuneReport`."""
     jobs: int = 1
+    """Number of processes."""
     time_budget_s: float = TUNE_TIME_BUDGET_S
+    """Time for all configurations together; 0: no limit."""
     stream: StreamSettings | None = None
+    """The stream that the proposal is for; None: a table."""
     left_out: Mapping[str, int] = field(default_factory=dict)
+    """See `TuneReport`."""
     banded: Sequence[str] = ()
+    """Sensitive numbers that are counted by their bands."""
 
     def __post_init__(self) -> None:
         if self.target is None and self.min_score is not None:

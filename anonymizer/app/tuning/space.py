@@ -37,30 +37,20 @@ class Configuration(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """A grid of configurations.
-
-    Attributes
-    ----------
-    models
-        Names in `MODELS`, and `MINIMIZER`.
-    k
-        Each 2 or more.
-    l
-        Empty: from 1 to k. Values above k are not tried.
-    d
-        Empty: the default of each model, or `least_d` if that is more.
-    without
-        Sets of quasi-identifiers to leave out; the empty tuple leaves out none.
-    least_d
-        2 for a stream that keeps lasting attributes over windows, which a d of 1 cannot.
-    """
+    """A grid of configurations."""
 
     models: Sequence[str]
+    """Names in `MODELS`, and `MINIMIZER`."""
     k: Sequence[int]
+    """Each 2 or more."""
     l: Sequence[int] = ()  # noqa: E741  the field's name for it
+    """Empty: from 1 to k. Values above k are not tried."""
     d: Sequence[int] = ()
+    """Empty: the default of each model, or `least_d` if that is more."""
     without: Sequence[Names] = ((),)
+    """Sets of quasi-identifiers to leave out; the empty tuple leaves out none."""
     least_d: int = 1
+    """2 for a stream that keeps lasting attributes over windows, which a d of 1 cannot."""
 
     def configurations(self, *, sensitive: bool) -> list[Configuration]:
         """Return the configurations of the grid, without duplicates.

@@ -13,32 +13,22 @@ TUNE_TIME_BUDGET_S = 600.0
 
 @dataclass(slots=True)
 class RowTime:
-    """Time of the configurations of one row, in the process that tries them.
-
-    Attributes
-    ----------
-    deadline_s
-        No configuration begins that is expected to end after it.
-    end_s
-        Time by which the row should end.
-    rest_s
-        Expected time of a configuration apart from its searches: the longest that any row needed.
-        0: nothing is known yet.
-    clock
-        Returns seconds that never go back, the same in all processes.
-    search_s
-        Most work of a search of a table, in seconds (`work_in`): by work, not by the clock,
-        equal configurations have equal trials, however busy the machine is.
-    searched_s
-        Time spent searching so far.
-    """
+    """Time of the configurations of one row, in the process that tries them."""
 
     deadline_s: float = inf
+    """No configuration begins that is expected to end after it."""
     end_s: float = inf
+    """Time by which the row should end."""
     rest_s: float = 0.0
+    """Expected time of a configuration apart from its searches: the longest that any row needed. 0:
+    nothing is known yet."""
     clock: Callable[[], float] = time.monotonic
+    """Returns seconds that never go back, the same in all processes."""
     search_s: float = inf
+    """Most work of a search of a table, in seconds (`work_in`): by work, not by the clock, equal
+    configurations have equal trials, however busy the machine is."""
     searched_s: float = 0.0
+    """Time spent searching so far."""
     _began_s: float | None = None
     _n_begun: int = 0
 

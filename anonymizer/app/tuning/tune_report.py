@@ -206,23 +206,17 @@ def _guessing(bench: Bench) -> Score | None:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """The bounds of a search.
-
-    Attributes
-    ----------
-    asked
-        Lowest score; None: `MAY_LOSE` below the original score.
-    original, guessing
-        Score with the original records, and of guessing; None: there is no target.
-    validation
-        The cross-validation of the scores, or None.
-    """
+    """The bounds of a search."""
 
     max_deletion: float
     asked: float | None
+    """Lowest score; None: `MAY_LOSE` below the original score."""
     original: Score | None
     guessing: Score | None
+    """`original`, `guessing`: score with the original records, and of guessing; None: there is no
+    target."""
     validation: CrossValidation | None
+    """The cross-validation of the scores, or None."""
 
     @property
     def least(self) -> float | None:

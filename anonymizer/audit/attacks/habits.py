@@ -52,33 +52,25 @@ class Later(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class KnownHabits:
-    """What habits tell of each target: means over days or moments, NaN where there are none.
-
-    Attributes
-    ----------
-    name, name_control, group, group_control
-        How often a guessed pseudonym of a day is the target's, and how often its group is; and the
-        same by the habits of somebody else.
-    chance
-        1/k of the guessed groups.
-    place, place_habits, place_placebo
-        Belief in the nodes near the true place: with the release, without it, and with what was
-        published at another moment of such an hour.
-    presence, presence_control
-        How often a day on which the target drove is told from one on which it did not; chance is
-        .5. The control uses the habits of somebody else.
-    """
+    """What habits tell of each target: means over days or moments, NaN where there are none."""
 
     name: FloatArray
     name_control: FloatArray
     group: FloatArray
     group_control: FloatArray
+    """`name`, `name_control`, `group`, `group_control`: how often a guessed pseudonym of a day is
+    the target's, and how often its group is; and the same by the habits of somebody else."""
     chance: FloatArray
+    """1/k of the guessed groups."""
     place: FloatArray
     place_habits: FloatArray
     place_placebo: FloatArray
+    """`place`, `place_habits`, `place_placebo`: belief in the nodes near the true place: with the
+    release, without it, and with what was published at another moment of such an hour."""
     presence: FloatArray
     presence_control: FloatArray
+    """`presence`, `presence_control`: how often a day on which the target drove is told from one on
+    which it did not; chance is .5. The control uses the habits of somebody else."""
 
 
 def habits(case: Case) -> list[Finding]:

@@ -50,18 +50,13 @@ class TrueWindow(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A trip that is attacked: its window, its row there, and the beliefs in each destination.
-
-    Attributes
-    ----------
-    belief, control
-        From the release, and from one without its device, shape (cells,).
-    """
+    """A trip that is attacked: its window, its row there, and the beliefs in each destination."""
 
     window: int
     row: int
     belief: FloatArray
     control: FloatArray
+    """`belief`, `control`: from the release, and from one without its device, shape (cells,)."""
 
 
 def trips(case: Case) -> list[Finding]:

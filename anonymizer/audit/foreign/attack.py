@@ -21,22 +21,16 @@ FEWEST = 5
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Trials:
-    """What an attack found, by person and trial.
-
-    Attributes
-    ----------
-    success, control
-        Probability that a trial finds what it looks for, both of shape (persons, trials).
-    note
-        What there is to say about it besides.
-    found
-        What was found instead of what the attack says, as where nobody knows the truth.
-    """
+    """What an attack found, by person and trial."""
 
     success: FloatArray
     control: FloatArray
+    """`success`, `control`: probability that a trial finds what it looks for, both of shape
+    (persons, trials)."""
     note: str = ""
+    """What there is to say about it besides."""
     found: str = ""
+    """What was found instead of what the attack says, as where nobody knows the truth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,71 +42,49 @@ class NotMounted:
 
 @dataclass(frozen=True, slots=True)
 class ForeignAttack:
-    """An attack on a form of release.
-
-    Attributes
-    ----------
-    name
-        In few words.
-    needs
-        The form on which it is mounted.
-    mount
-        Return its trials in a case, or why there are none.
-    found
-        What it found, as the end of a sentence that begins with "of 40 people, 12 ...".
-    who
-        What its trials are of, as in the sentence.
-    against
-        What the control is, as the end of "against 3 % ...".
-    asks
-        What the attacker tries, as a question.
-    """
+    """An attack on a form of release."""
 
     name: str
+    """In few words."""
     needs: type[AnyRelease]
+    """The form on which it is mounted."""
     mount: Callable[[ForeignCase], Trials | NotMounted]
+    """Return its trials in a case, or why there are none."""
     found: str
+    """What it found, as the end of a sentence that begins with "of 40 people, 12 ..."."""
     against: str
+    """What the control is, as the end of "against 3 % ..."."""
     asks: str
+    """What the attacker tries, as a question."""
     who: str = "people"
+    """What its trials are of, as in the sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the trials of an attack say.
-
-    Attributes
-    ----------
-    attack
-        Its name.
-    n
-        Number of persons.
-    success, low, high
-        Share of the trials that succeed, and its interval of 99 %.
-    control
-        The same of the control.
-    gain_low
-        Least that the success is above the control, at 99 %, negative if it may be below.
-    worst, worst_control
-        Success of the most exposed tenth of persons, and that of the control's own tenth.
-    sentence
-        All of it in plain words.
-    asks, note
-        What the attacker tries; what there is to say besides.
-    """
+    """What the trials of an attack say."""
 
     attack: str
+    """Its name."""
     n: int
+    """Number of persons."""
     success: float
     low: float
     high: float
+    """`success`, `low`, `high`: share of the trials that succeed, and its interval of 99 %."""
     control: float
+    """The same of the control."""
     gain_low: float
+    """Least that the success is above the control, at 99 %, negative if it may be below."""
     worst: float
     worst_control: float
+    """`worst`, `worst_control`: success of the most exposed tenth of persons, and that of the
+    control's own tenth."""
     sentence: str
+    """All of it in plain words."""
     asks: str
     note: str = ""
+    """`asks`, `note`: what the attacker tries; what there is to say besides."""
 
     @property
     def broken(self) -> bool:

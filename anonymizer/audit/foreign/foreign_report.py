@@ -15,21 +15,14 @@ _NO_PROOF = "That is no proof that it is safe: it is what these attacks find."
 
 @dataclass(frozen=True, slots=True)
 class ForeignReport:
-    """What attacks on a release found.
-
-    Attributes
-    ----------
-    read
-        What was read, in words.
-    verdicts
-        Of each attack that was mounted, those that find something first.
-    not_mounted
-        Why each of the others was not, by its name.
-    """
+    """What attacks on a release found."""
 
     read: str
+    """What was read, in words."""
     verdicts: tuple[Verdict, ...]
+    """Of each attack that was mounted, those that find something first."""
     not_mounted: Mapping[str, str]
+    """Why each of the others was not, by its name."""
 
     @property
     def headline(self) -> str:

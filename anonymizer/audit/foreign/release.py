@@ -32,65 +32,44 @@ class Plane(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PointRelease:
-    """Positions with ids.
-
-    Attributes
-    ----------
-    trace
-        Who was published where and when; of cells, their centres.
-    form
-        What it was read as, in words.
-    """
+    """Positions with ids."""
 
     trace: Trace
+    """Who was published where and when; of cells, their centres."""
     form: str
+    """What it was read as, in words."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BareRelease:
-    """Positions without ids.
-
-    Attributes
-    ----------
-    trace
-        Who was published where and when; its ids are runs that were joined here.
-    form
-        What it was read as, in words.
-    """
+    """Positions without ids."""
 
     trace: Trace
+    """Who was published where and when; its ids are runs that were joined here."""
     form: str
+    """What it was read as, in words."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CountRelease:
-    """Counts by area and time.
-
-    Attributes
-    ----------
-    area_of, time_of
-        Index of the area and of the time of each count, shape (n,); -1 is the total over all.
-    count
-        NaN where it is struck out, shape (n,).
-    n_areas, n_times
-        Numbers of both; times rise.
-    struck
-        Least and greatest count that is struck out.
-    place
-        Latitude and longitude of the middle of each area in degrees, shape (areas, 2); None:
-        unknown.
-    start_s
-        When each time begins, unix seconds, shape (times,); None: unknown.
-    """
+    """Counts by area and time."""
 
     area_of: IntArray
     time_of: IntArray
+    """`area_of`, `time_of`: index of the area and of the time of each count, shape (n,); -1 is the
+    total over all."""
     count: FloatArray
+    """NaN where it is struck out, shape (n,)."""
     n_areas: int
     n_times: int
+    """`n_areas`, `n_times`: numbers of both; times rise."""
     struck: tuple[int, int]
+    """Least and greatest count that is struck out."""
     place: FloatArray | None = None
+    """Latitude and longitude of the middle of each area in degrees, shape (areas, 2); None:
+    unknown."""
     start_s: FloatArray | None = None
+    """When each time begins, unix seconds, shape (times,); None: unknown."""
 
     @property
     def is_noisy(self) -> bool:
@@ -117,31 +96,21 @@ AnyRelease: TypeAlias = PointRelease | BareRelease | CountRelease
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ForeignCase:
-    """What attacks are mounted on.
-
-    Attributes
-    ----------
-    release
-        What was published.
-    truth
-        Where its persons were; None: nobody knows.
-    network
-        The roads; None: nobody knows.
-    near_m
-        A place is found if the guess is no farther from it.
-    seed
-        Equal cases give equal findings.
-    owner
-        Person of the truth of each id, -1 for none, as the publisher knows it, shape (ids,); None:
-        it is found by where they were.
-    """
+    """What attacks are mounted on."""
 
     release: AnyRelease
+    """What was published."""
     truth: Trace | None
+    """Where its persons were; None: nobody knows."""
     network: RoadNetwork | None
+    """The roads; None: nobody knows."""
     near_m: float = 200.0
+    """A place is found if the guess is no farther from it."""
     seed: int = 0
+    """Equal cases give equal findings."""
     owner: IntArray | None = None
+    """Person of the truth of each id, -1 for none, as the publisher knows it, shape (ids,); None:
+    it is found by where they were."""
 
     @property
     def points(self) -> Trace:

@@ -42,28 +42,22 @@ _HALVINGS = 30
 
 
 class Evidence(NamedTuple):
-    """What a step says about masses, as factors to multiply them by.
-
-    Attributes
-    ----------
-    hidden
-        Factor of a free mass that is not published.
-    free
-        Factor of a free mass that is published by a life of this step alone, shape (nodes,).
-    first_at, life, factor
-        Factors of masses in longer lives, in compressed sparse rows by node.
-    begins, ends, publishes
-        Which lives begin or end in this step or have a record in it, shape (lives,).
-    """
+    """What a step says about masses, as factors to multiply them by."""
 
     hidden: float
+    """Factor of a free mass that is not published."""
     free: FloatArray
+    """Factor of a free mass that is published by a life of this step alone, shape (nodes,)."""
     first_at: IntArray
     life: Int32Array
     factor: FloatArray
+    """`first_at`, `life`, `factor`: factors of masses in longer lives, in compressed sparse rows by
+    node."""
     begins: BoolArray
     ends: BoolArray
     publishes: BoolArray
+    """`begins`, `ends`, `publishes`: which lives begin or end in this step or have a record in it,
+    shape (lives,)."""
 
 
 def evidence_of(lives: Lives, motion: Motion, n_present: IntArray) -> Iterator[Evidence | None]:

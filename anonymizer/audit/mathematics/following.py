@@ -56,17 +56,12 @@ class LevelPrior(NamedTuple):
     """How likely a device is published as a piece of each level when its group is formed.
 
     The size of a piece tells how much company its device had.
-
-    Attributes
-    ----------
-    level_of
-        Level of the pieces of each life, shape (lives,).
-    share
-        Probability of each level of a device at each node, shape (levels, nodes).
     """
 
     level_of: IntArray
+    """Level of the pieces of each life, shape (lives,)."""
     share: FloatArray
+    """Probability of each level of a device at each node, shape (levels, nodes)."""
 
 
 def follow(
@@ -183,19 +178,14 @@ class _Chase:
 
 
 class _Step(NamedTuple):
-    """States of the targets at one step.
-
-    Attributes
-    ----------
-    over
-        Which lives are over when it begins, shape (lives,).
-    source, after
-        The states given what the step says, and which of those after the move each of them was.
-    """
+    """States of the targets at one step."""
 
     over: BoolArray
+    """Which lives are over when it begins, shape (lives,)."""
     source: Int32Array
     after: Masses
+    """`source`, `after`: the states given what the step says, and which of those after the move
+    each of them was."""
 
 
 def _moved(motion: Motion, targets: "_Targets", over: BoolArray) -> tuple[Masses, IntArray, Masses]:
@@ -233,25 +223,17 @@ def _looked_back(
 
 
 class _Said(NamedTuple):
-    """What one region says.
-
-    Attributes
-    ----------
-    life, begins
-        The life, and whether this is its first region.
-    weights
-        What it says of each row; the last row is for devices of which nothing is known.
-    row_of
-        Row of each track, shape (tracks,).
-    new
-        Expected number of devices without a track in each piece, shape (pieces,).
-    """
+    """What one region says."""
 
     life: int
     begins: bool
+    """`life`, `begins`: the life, and whether this is its first region."""
     weights: Weights
+    """What it says of each row; the last row is for devices of which nothing is known."""
     row_of: IntArray
+    """Row of each track, shape (tracks,)."""
     new: FloatArray
+    """Expected number of devices without a track in each piece, shape (pieces,)."""
 
     def tell(self, held: MassesByLife, node_of: Int32Array, row_of: IntArray, slip: float) -> None:
         """Weigh masses whose owners have these rows."""
@@ -362,17 +344,12 @@ class _Crowd:
 
 
 class _Targets(NamedTuple):
-    """States of the targets, for each track that each of them may be.
-
-    Attributes
-    ----------
-    target_of, track_of
-        Target and track of each owner, shape (owners,).
-    """
+    """States of the targets, for each track that each of them may be."""
 
     masses: Masses
     target_of: IntArray
     track_of: IntArray
+    """`target_of`, `track_of`: target and track of each owner, shape (owners,)."""
 
     def row_of(self, said: _Said) -> IntArray:
         """Return the row of each owner in what a region says."""

@@ -46,27 +46,19 @@ class Habits(NamedTuple):
 
     A day has slots of `SLOT_S`; those of a working day come first, and then those of a day of the
     weekend (UTC).
-
-    Attributes
-    ----------
-    own
-        By target and time of each of `_LENGTHS_S`, and node, shape (targets * times, nodes) each;
-        and by target and node at any time, shape (targets, nodes).
-    everybody
-        Sums of the same over all devices, shapes (times, nodes) and (1, nodes).
-    crowd
-        Of a mean device, positive, by half hour, shape (half hours, nodes).
-    n_devices
-        Number of all devices.
-    weight
-        What each of `own`, and at last the crowd, is multiplied by, shape (4,).
     """
 
     own: tuple[csr_array, ...]
+    """By target and time of each of `_LENGTHS_S`, and node, shape (targets * times, nodes) each;
+    and by target and node at any time, shape (targets, nodes)."""
     everybody: tuple[csr_array, ...]
+    """Sums of the same over all devices, shapes (times, nodes) and (1, nodes)."""
     crowd: FloatArray
+    """Of a mean device, positive, by half hour, shape (half hours, nodes)."""
     n_devices: int
+    """Number of all devices."""
     weight: FloatArray
+    """What each of `own`, and at last the crowd, is multiplied by, shape (4,)."""
 
     @property
     def n_targets(self) -> int:
@@ -243,20 +235,14 @@ def _weights(counted: Habits, held: Days) -> FloatArray:
 
 
 class Said(NamedTuple):
-    """Regions that are published at some times, each by a number of devices.
-
-    Attributes
-    ----------
-    ts, region_of, n_devices
-        Of each record, shape (records,).
-    regions
-        What the regions are made of.
-    """
+    """Regions that are published at some times, each by a number of devices."""
 
     ts: FloatArray
     region_of: IntArray
     n_devices: FloatArray
+    """`ts`, `region_of`, `n_devices`: of each record, shape (records,)."""
     regions: PieceRegions
+    """What the regions are made of."""
 
 
 def expected_devices(said: Said, rows: IntArray, density: FloatArray) -> csr_array:

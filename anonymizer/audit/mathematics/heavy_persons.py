@@ -14,27 +14,19 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 
 @dataclass(frozen=True, slots=True)
 class HeavyPersons:
-    """What is found of the persons of several published records.
-
-    Attributes
-    ----------
-    n_people
-        How many there are.
-    share_max, share_fair
-        Largest share of the records of a class that are one person's, and one over the persons of
-        that class.
-    read
-        Of each sensitive attribute: the share of these persons of whom the most frequent value of a
-        class is true.
-    read_control
-        The same of the persons of a single record in the same classes, 0 if there are none.
-    """
+    """What is found of the persons of several published records."""
 
     n_people: int
+    """How many there are."""
     share_max: float
     share_fair: float
+    """`share_max`, `share_fair`: largest share of the records of a class that are one person's, and
+    one over the persons of that class."""
     read: tuple[float, ...]
+    """Of each sensitive attribute: the share of these persons of whom the most frequent value of a
+    class is true."""
     read_control: tuple[float, ...]
+    """The same of the persons of a single record in the same classes, 0 if there are none."""
 
 
 def weigh(class_of: Int32Array, person: Int32Array, sensitive: Int32Array) -> HeavyPersons:

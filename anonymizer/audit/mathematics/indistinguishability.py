@@ -15,22 +15,15 @@ from anonymizer.domain.arrays import IntArray
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Instants:
-    """Distinct pairs of tick and region, by rising tick.
-
-    Attributes
-    ----------
-    tick, region
-        Tick and region of each instant, shape (instants,).
-    k
-        Largest k stated by a record of the instant, shape (instants,).
-    instant_of
-        Instant of each record, shape (records,).
-    """
+    """Distinct pairs of tick and region, by rising tick."""
 
     tick: IntArray
     region: IntArray
+    """`tick`, `region`: tick and region of each instant, shape (instants,)."""
     k: IntArray
+    """Largest k stated by a record of the instant, shape (instants,)."""
     instant_of: IntArray
+    """Instant of each record, shape (records,)."""
 
     def n_sharing(self, identity_of: IntArray) -> IntArray:
         """Return how many distinct identities publish each record's region at its time.

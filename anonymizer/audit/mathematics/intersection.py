@@ -23,23 +23,16 @@ NEVER = -1
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Intersection:
-    """The candidates that remain after each pseudonym's whole life.
-
-    Attributes
-    ----------
-    below_k_at
-        First tick at which fewer candidates remained than the largest k stated so far, or
-        `NEVER`, shape (pseudonyms,).
-    alone_at
-        First tick at which at most one candidate remained, or `NEVER`, shape (pseudonyms,).
-    candidates
-        Sets of devices that were inside to the end: bit d % 64 of word d // 64 is device d,
-        shape (pseudonyms, words).
-    """
+    """The candidates that remain after each pseudonym's whole life."""
 
     below_k_at: IntArray
+    """First tick at which fewer candidates remained than the largest k stated so far, or `NEVER`,
+    shape (pseudonyms,)."""
     alone_at: IntArray
+    """First tick at which at most one candidate remained, or `NEVER`, shape (pseudonyms,)."""
     candidates: Bits
+    """Sets of devices that were inside to the end: bit d % 64 of word d // 64 is device d, shape
+    (pseudonyms, words)."""
 
 
 def intersect(

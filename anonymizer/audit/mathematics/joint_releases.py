@@ -26,24 +26,16 @@ from anonymizer.domain.records import Attribute
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Side:
-    """One of two releases, in one window.
-
-    Attributes
-    ----------
-    qis
-        The quasi-identifiers.
-    labels
-        What the label of each class allows, for each of them.
-    codes
-        What was reported of each victim, shape (victims, qis).
-    learned
-        Indices of the quasi-identifiers that the adversary does not know.
-    """
+    """One of two releases, in one window."""
 
     qis: Sequence[Attribute]
+    """The quasi-identifiers."""
     labels: Sequence[ReleasedLabels]
+    """What the label of each class allows, for each of them."""
     codes: Int32Array
+    """What was reported of each victim, shape (victims, qis)."""
     learned: Sequence[int]
+    """Indices of the quasi-identifiers that the adversary does not know."""
 
     def candidates(self) -> BoolArray:
         """Return the classes that cover what is known of each victim, shape (victims, classes)."""
@@ -122,21 +114,14 @@ def left_together(
 
 @dataclass(slots=True)
 class JointReading:
-    """What is read of one attribute, window by window or over all of them.
-
-    Attributes
-    ----------
-    lasting
-        Whether windows are intersected.
-    n_left_of
-        How often so many values were left, the true one among them.
-    n_victims
-        Victims: vehicles if the attribute lasts, else vehicles in a window.
-    """
+    """What is read of one attribute, window by window or over all of them."""
 
     lasting: bool
+    """Whether windows are intersected."""
     n_left_of: dict[int, int] = field(default_factory=dict)
+    """How often so many values were left, the true one among them."""
     n_victims: int = 0
+    """Victims: vehicles if the attribute lasts, else vehicles in a window."""
     _left: dict[bytes, BoolArray] = field(default_factory=dict, repr=False)
     _truth: dict[bytes, int] = field(default_factory=dict, repr=False)
 

@@ -38,21 +38,15 @@ _NEVER = 2**31
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Shown:
-    """What a window leaves possible in one attribute.
-
-    Attributes
-    ----------
-    possible
-        Which values each vehicle can have, shape (n, values).
-    perhaps, for_certain
-        Whether the vehicle can have a cover in this attribute, and has one for certain. It can have
-        one that is not published yet, and the attribute is withheld where it waits for one. Shape
-        (n,).
-    """
+    """What a window leaves possible in one attribute."""
 
     possible: BoolArray
+    """Which values each vehicle can have, shape (n, values)."""
     perhaps: BoolArray
     for_certain: BoolArray
+    """`perhaps`, `for_certain`: whether the vehicle can have a cover in this attribute, and has one
+    for certain. It can have one that is not published yet, and the attribute is withheld where it
+    waits for one. Shape (n,)."""
 
 
 @dataclass(slots=True, eq=False, repr=False)

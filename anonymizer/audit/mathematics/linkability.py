@@ -47,27 +47,18 @@ class Knowledge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """What an adversary who knows one source learns about another.
-
-    Attributes
-    ----------
-    knows
-        Which adversary.
-    known
-        The source that he knows, an index into `Schema.sources`.
-    learned
-        The source that he learns about; None: the sensitive attributes.
-    n_cells_of
-        Cells (values of a record) of each attribute of `learned` that he learns for certain.
-    n_people
-        Distinct persons about whom he learns at least one cell.
-    """
+    """What an adversary who knows one source learns about another."""
 
     knows: Knowledge
+    """Which adversary."""
     known: int
+    """The source that he knows, an index into `Schema.sources`."""
     learned: int | None
+    """The source that he learns about; None: the sensitive attributes."""
     n_cells_of: tuple[int, ...]
+    """Cells (values of a record) of each attribute of `learned` that he learns for certain."""
     n_people: int
+    """Distinct persons about whom he learns at least one cell."""
 
     @property
     def n_cells(self) -> int:
@@ -77,20 +68,14 @@ class Leak:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Inference:
-    """What an adversary who knows one source learns, cell by cell.
-
-    Attributes
-    ----------
-    knows, known
-        Which adversary, and his source, as in `Leak`.
-    learns
-        Cells that he learns for certain: of each record that is published, in their order, and
-        each quasi-identifier and then sensitive attribute, shape (published records, attributes).
-    """
+    """What an adversary who knows one source learns, cell by cell."""
 
     knows: Knowledge
     known: int
+    """`knows`, `known`: which adversary, and his source, as in `Leak`."""
     learns: BoolArray
+    """Cells that he learns for certain: of each record that is published, in their order, and each
+    quasi-identifier and then sensitive attribute, shape (published records, attributes)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,29 +25,21 @@ _USUAL_LEVELS = 3.0
 
 
 class Lives(NamedTuple):
-    """The records of a stretch of steps, by rising step, and the lives that they belong to.
-
-    Attributes
-    ----------
-    first_record_of
-        Records of step t: `first_record_of[t]` to `first_record_of[t + 1]`, shape (steps + 1,).
-        Step 0 is that of the known position.
-    life_of, region_of
-        Life and region of each record, shape (records,).
-    size, first_step_of, last_step_of
-        Number of devices of each life, and its first and last step within the stretch, shape
-        (lives,).
-    regions
-        What the regions are made of.
-    """
+    """The records of a stretch of steps, by rising step, and the lives that they belong to."""
 
     first_record_of: IntArray
+    """Records of step t: `first_record_of[t]` to `first_record_of[t + 1]`, shape (steps + 1,). Step
+    0 is that of the known position."""
     life_of: IntArray
     region_of: IntArray
+    """`life_of`, `region_of`: life and region of each record, shape (records,)."""
     size: FloatArray
     first_step_of: IntArray
     last_step_of: IntArray
+    """`size`, `first_step_of`, `last_step_of`: number of devices of each life, and its first and
+    last step within the stretch, shape (lives,)."""
     regions: PieceRegions
+    """What the regions are made of."""
 
     @property
     def n_steps(self) -> int:
@@ -119,21 +111,14 @@ def published_lives(
 
 
 class Handed(NamedTuple):
-    """What an adversary may be told beyond the release: an upper bound of what one can infer.
-
-    Attributes
-    ----------
-    level_of
-        Level of the pieces as which each pseudonym is published, shape (pseudonyms,).
-    place
-        Node of each record's device when it was published, shape (records,).
-    piece_of
-        Public piece of each node at each level, shape (levels, nodes).
-    """
+    """What an adversary may be told beyond the release: an upper bound of what one can infer."""
 
     level_of: IntArray
+    """Level of the pieces as which each pseudonym is published, shape (pseudonyms,)."""
     place: IntArray
+    """Node of each record's device when it was published, shape (records,)."""
     piece_of: IntArray
+    """Public piece of each node at each level, shape (levels, nodes)."""
 
     def shares(self, observed: Observed) -> FloatArray:
         """Return how likely each level is for a device at each node, shape (levels, nodes).

@@ -23,20 +23,15 @@ _FLOW = NEGLECTED / 100
 
 
 class Masses(NamedTuple):
-    """Masses by rising owner and life; a state may be listed several times.
-
-    Attributes
-    ----------
-    owner
-        Number of the target; 0 for all masses of the crowd.
-    life, state, mass
-        Life or `FREE`, state of the motion model, and probability or number of devices.
-    """
+    """Masses by rising owner and life; a state may be listed several times."""
 
     owner: Int32Array
+    """Number of the target; 0 for all masses of the crowd."""
     life: Int32Array
     state: Int32Array
     mass: FloatArray
+    """`life`, `state`, `mass`: life or `FREE`, state of the motion model, and probability or number
+    of devices."""
 
 
 MassArrays: TypeAlias = tuple[Int32Array, Int32Array, Int32Array, FloatArray]
@@ -177,24 +172,17 @@ def _spread(
 
 
 class _BackWork(NamedTuple):
-    """Flows by number of moves and state, all zero between two uses, and what each is worth.
-
-    Attributes
-    ----------
-    flow, listed, n_listed
-        Masses that make another move, shape (moves + 1, states), the states that have any, and
-        how many these are, shape (moves + 1,).
-    worth
-        How likely all that follows is for a device in such a flow, shape (moves + 1, states).
-    goal
-        How likely all that follows is for a device that has stopped, shape (states,).
-    """
+    """Flows by number of moves and state, all zero between two uses, and what each is worth."""
 
     flow: FloatArray
     listed: Int32Array
     n_listed: IntArray
+    """`flow`, `listed`, `n_listed`: masses that make another move, shape (moves + 1, states), the
+    states that have any, and how many these are, shape (moves + 1,)."""
     worth: FloatArray
+    """How likely all that follows is for a device in such a flow, shape (moves + 1, states)."""
     goal: FloatArray
+    """How likely all that follows is for a device that has stopped, shape (states,)."""
 
 
 @kernel

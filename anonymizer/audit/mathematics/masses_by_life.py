@@ -17,24 +17,16 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 
 class Weights(NamedTuple):
-    """What a region says about owners.
-
-    Attributes
-    ----------
-    piece_at
-        Piece of the region of each node, negative for none, shape (nodes,).
-    likely
-        Probability that who is free at each node joins this life and no other, shape (nodes,).
-    factor
-        What it is worth to be in each piece, shape (rows, pieces).
-    total
-        What the masses of an owner add up to after it, shape (rows,).
-    """
+    """What a region says about owners."""
 
     piece_at: Int32Array
+    """Piece of the region of each node, negative for none, shape (nodes,)."""
     likely: FloatArray
+    """Probability that who is free at each node joins this life and no other, shape (nodes,)."""
     factor: FloatArray
+    """What it is worth to be in each piece, shape (rows, pieces)."""
     total: FloatArray
+    """What the masses of an owner add up to after it, shape (rows,)."""
 
 
 class _Part(NamedTuple):

@@ -29,22 +29,15 @@ _TIE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Matching:
-    """The adversary's belief about each pseudonym.
-
-    Attributes
-    ----------
-    largest
-        Probability of the most likely device, shape (pseudonyms,). NaN if he is misled: the true
-        device is not among the candidates (an unsound release), or has two pseudonyms at once.
-    of_truth
-        Probability of the true device, likewise.
-    guess
-        A most likely device, ties broken at random; `NOBODY` if he is misled.
-    """
+    """The adversary's belief about each pseudonym."""
 
     largest: FloatArray
+    """Probability of the most likely device, shape (pseudonyms,). NaN if he is misled: the true
+    device is not among the candidates (an unsound release), or has two pseudonyms at once."""
     of_truth: FloatArray
+    """Probability of the true device, likewise."""
     guess: IntArray
+    """A most likely device, ties broken at random; `NOBODY` if he is misled."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

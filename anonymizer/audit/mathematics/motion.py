@@ -47,46 +47,33 @@ class Motion(NamedTuple):
     The states of node v are `first_state_of[v]` to `first_state_of[v + 1]`, exclusive: the first
     one is "origin unknown", the last one "stands", and those between follow the order of the
     neighbours from which a device came.
-
-    Attributes
-    ----------
-    first_state_of
-        Shape (nodes + 1,).
-    node_of
-        Node of each state, shape (states,).
-    first_arc_of
-        As in `RoadNetwork`, shape (nodes + 1,).
-    next_state_of
-        State after a move along each arc, shape (arcs,).
-    leave
-        Probability of leaving each node within a tick of a device that drives, shape (nodes,).
-    stands, settles
-        Probability that a device at each node stands, and that one that drives and does not leave
-        comes to a stand there, shape (nodes,).
-    sets_off
-        Probability that a device that stands leaves within a tick.
-    first_turn_of, turn
-        Probability of each arc out of its node for a device that leaves in state s:
-        `turn[first_turn_of[s]:first_turn_of[s + 1]]`, in the order of the node's arcs.
-    stop
-        Probability that a device that leaves stops after its first, second, ... move if it has
-        made that many; the last one is 1.
-    density
-        Share of the devices at each node, at any time, shape (nodes,).
     """
 
     first_state_of: IntArray
+    """Shape (nodes + 1,)."""
     node_of: Int32Array
+    """Node of each state, shape (states,)."""
     first_arc_of: Int32Array
+    """As in `RoadNetwork`, shape (nodes + 1,)."""
     next_state_of: IntArray
+    """State after a move along each arc, shape (arcs,)."""
     leave: FloatArray
+    """Probability of leaving each node within a tick of a device that drives, shape (nodes,)."""
     stands: FloatArray
     settles: FloatArray
+    """`stands`, `settles`: probability that a device at each node stands, and that one that drives
+    and does not leave comes to a stand there, shape (nodes,)."""
     sets_off: float
+    """Probability that a device that stands leaves within a tick."""
     first_turn_of: IntArray
     turn: FloatArray
+    """`first_turn_of`, `turn`: probability of each arc out of its node for a device that leaves in
+    state s: `turn[first_turn_of[s]:first_turn_of[s + 1]]`, in the order of the node's arcs."""
     stop: FloatArray
+    """Probability that a device that leaves stops after its first, second, ... move if it has made
+    that many; the last one is 1."""
     density: FloatArray
+    """Share of the devices at each node, at any time, shape (nodes,)."""
 
     @property
     def n_states(self) -> int:

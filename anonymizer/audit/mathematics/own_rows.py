@@ -19,21 +19,14 @@ from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """What is left of the others.
-
-    Attributes
-    ----------
-    persons_min
-        Fewest others in a class that has others.
-    n_alone
-        People who are the only other one in their class: its labels are theirs.
-    n_read
-        People whose class has a single value of each sensitive attribute among the others.
-    """
+    """What is left of the others."""
 
     persons_min: int
+    """Fewest others in a class that has others."""
     n_alone: int
+    """People who are the only other one in their class: its labels are theirs."""
     n_read: tuple[int, ...]
+    """People whose class has a single value of each sensitive attribute among the others."""
 
 
 def of_own(

@@ -23,17 +23,13 @@ _REACH_WEIGHT = 1e-3
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Links:
-    """Ended pseudonyms whose device continued under another one, and the adversary's guess.
-
-    Attributes
-    ----------
-    ended, successor, guess
-        The ended pseudonym, its true successor and the guessed one, shape (ended,).
-    """
+    """Ended pseudonyms whose device continued under another one, and the adversary's guess."""
 
     ended: IntArray
     successor: IntArray
     guess: IntArray
+    """`ended`, `successor`, `guess`: the ended pseudonym, its true successor and the guessed one,
+    shape (ended,)."""
 
 
 def successors(observed: Observed, device_of: IntArray, *, within_s: float) -> IntArray:

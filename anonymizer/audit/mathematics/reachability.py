@@ -28,27 +28,19 @@ class DrivingGraph(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """State of a search that is reused many times: marks are reset, not reallocated.
-
-    Attributes
-    ----------
-    reach_s
-        Fewest seconds until a device can have each node as its nearest one, infinite if
-        unreachable, shape (nodes,).
-    pass_s
-        Fewest seconds until it can be at the node itself, shape (nodes,).
-    touched, n_touched
-        Nodes with marks: the first `n_touched[0]` entries.
-    queue, queued
-        Ring buffer of the nodes to visit, and whether a node is in it.
-    """
+    """State of a search that is reused many times: marks are reset, not reallocated."""
 
     reach_s: FloatArray
+    """Fewest seconds until a device can have each node as its nearest one, infinite if unreachable,
+    shape (nodes,)."""
     pass_s: FloatArray
+    """Fewest seconds until it can be at the node itself, shape (nodes,)."""
     touched: Int32Array
     n_touched: Int32Array
+    """`touched`, `n_touched`: nodes with marks: the first `n_touched[0]` entries."""
     queue: Int32Array
     queued: BoolArray
+    """`queue`, `queued`: ring buffer of the nodes to visit, and whether a node is in it."""
 
 
 def roads_of(network: RoadNetwork) -> DrivingGraph:

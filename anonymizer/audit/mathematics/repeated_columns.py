@@ -29,48 +29,33 @@ _FAR = 2**62
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RankedColumn:
-    """A column as the ranks of its values.
-
-    Attributes
-    ----------
-    rank
-        Of the value of each record, from 0, shape (n,).
-    numeric
-        Whether ranks have a distance: a guess that is near is then worth something.
-    """
+    """A column as the ranks of its values."""
 
     rank: IntArray
+    """Of the value of each record, from 0, shape (n,)."""
     numeric: bool
+    """Whether ranks have a distance: a guess that is near is then worth something."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """How far a column tells a quasi-identifier, or is told by it, within classes.
-
-    Attributes
-    ----------
-    success
-        Probability that the row of a person is picked, by who knows their quasi-identifier and has
-        learned from others what the column says of it.
-    worst
-        The same of the tenth of persons that are picked most surely.
-    blind, ceiling
-        The same without the column, and with the values themselves in place of the guess.
-    shuffled
-        The largest success with the column shuffled within classes.
-    share_below
-        Share of persons whose row is picked among fewer than k.
-    n
-        Records that were tried, in classes that are told apart by the values themselves.
-    """
+    """How far a column tells a quasi-identifier, or is told by it, within classes."""
 
     success: float
+    """Probability that the row of a person is picked, by who knows their quasi-identifier and has
+    learned from others what the column says of it."""
     worst: float
+    """The same of the tenth of persons that are picked most surely."""
     blind: float
     ceiling: float
+    """`blind`, `ceiling`: the same without the column, and with the values themselves in place of
+    the guess."""
     shuffled: float
+    """The largest success with the column shuffled within classes."""
     share_below: float
+    """Share of persons whose row is picked among fewer than k."""
     n: int
+    """Records that were tried, in classes that are told apart by the values themselves."""
 
     @property
     def told(self) -> float:
@@ -99,21 +84,14 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TriedRecords:
-    """The records that are learned from and tried; see `trial`.
-
-    Attributes
-    ----------
-    rows
-        Records that are looked at, shape (m,).
-    class_of
-        Class of each, from 0, negative for those that are only learned from, shape (m,).
-    fold
-        A person is guessed from the records of other folds, shape (m,).
-    """
+    """The records that are learned from and tried; see `trial`."""
 
     rows: IntArray
+    """Records that are looked at, shape (m,)."""
     class_of: IntArray
+    """Class of each, from 0, negative for those that are only learned from, shape (m,)."""
     fold: IntArray
+    """A person is guessed from the records of other folds, shape (m,)."""
 
 
 def trial(class_of: IntArray, person: IntArray, *, rng: np.random.Generator) -> TriedRecords:

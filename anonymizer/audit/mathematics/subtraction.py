@@ -21,21 +21,14 @@ from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Remainder:
-    """What is left of the region of each record, all of shape (records,).
-
-    Attributes
-    ----------
-    n_nodes
-        Nodes that are left; all nodes of the region if no node would be left.
-    n_devices
-        Distinct devices at these nodes.
-    holds_device
-        Whether the device of the pseudonym is at one of them.
-    """
+    """What is left of the region of each record, all of shape (records,)."""
 
     n_nodes: IntArray
+    """Nodes that are left; all nodes of the region if no node would be left."""
     n_devices: IntArray
+    """Distinct devices at these nodes."""
     holds_device: BoolArray
+    """Whether the device of the pseudonym is at one of them."""
 
 
 def subtract_unchanged(

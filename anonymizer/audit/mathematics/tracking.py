@@ -39,38 +39,25 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tracks:
-    """What the adversary believes about each target.
-
-    Attributes
-    ----------
-    belief
-        Probability of each node at each of the steps asked for, shape (targets, steps, nodes).
-    neglected
-        Probability of the states that were dropped, summed over all steps, shape (targets,).
-    """
+    """What the adversary believes about each target."""
 
     belief: FloatArray
+    """Probability of each node at each of the steps asked for, shape (targets, steps, nodes)."""
     neglected: FloatArray
+    """Probability of the states that were dropped, summed over all steps, shape (targets,)."""
 
 
 class Schedule(NamedTuple):
-    """When the targets report, for an adversary who knows their phases.
-
-    Attributes
-    ----------
-    reports
-        Whether a target reports in a step, shape (steps, targets). Its place changes only then.
-    motion
-        Motion from one report of a device to its next one.
-    silence
-        How many times as often nothing is published about a device in a step in which it reports
-        as in any step: 0 if groups publish when a member reports, 1 if when they publish is
-        independent of it.
-    """
+    """When the targets report, for an adversary who knows their phases."""
 
     reports: BoolArray
+    """Whether a target reports in a step, shape (steps, targets). Its place changes only then."""
     motion: Motion
+    """Motion from one report of a device to its next one."""
     silence: float = 0.0
+    """How many times as often nothing is published about a device in a step in which it reports as
+    in any step: 0 if groups publish when a member reports, 1 if when they publish is independent of
+    it."""
 
 
 def track(

@@ -18,23 +18,16 @@ _WITHOUT_ROADS = 0.1
 
 
 class ReadClasses(NamedTuple):
-    """The classes of a window as an adversary reads them.
-
-    Attributes
-    ----------
-    origin, start
-        Whether each class holds trips from each cell, and at each step, shape (classes, cells) and
-        (classes, steps).
-    weight
-        Devices of each class for each cell and step of origin and start, shape (classes,).
-    ends
-        Belief in the destination of its trips, shape (classes, cells); rows add up to 1.
-    """
+    """The classes of a window as an adversary reads them."""
 
     origin: FloatArray
     start: FloatArray
+    """`origin`, `start`: whether each class holds trips from each cell, and at each step, shape
+    (classes, cells) and (classes, steps)."""
     weight: FloatArray
+    """Devices of each class for each cell and step of origin and start, shape (classes,)."""
     ends: FloatArray
+    """Belief in the destination of its trips, shape (classes, cells); rows add up to 1."""
 
 
 def read_classes(

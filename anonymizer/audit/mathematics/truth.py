@@ -15,28 +15,20 @@ TIME_SLACK_S = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Truth:
-    """Positions of the devices, and the device behind each pseudonym.
-
-    Attributes
-    ----------
-    place
-        Node of each device at each tick, `NOWHERE` if it is not present, shape (ticks, devices).
-        Present are the devices on the air, and *ghosts*, which are silent but still published,
-        at their last known node.
-    on_air
-        Whether the device reported on the graph within the time to live, same shape.
-    device_of
-        Device of each pseudonym, shape (pseudonyms,); None without the auditor's map. Ghosts
-        that are silent for longer than the time to live are then not present.
-    device_of_record
-        Device of each record, shape (records,), where a pseudonym has several; `device_of` has the
-        first of them. None: that of its pseudonym.
-    """
+    """Positions of the devices, and the device behind each pseudonym."""
 
     place: Int32Array
+    """Node of each device at each tick, `NOWHERE` if it is not present, shape (ticks, devices).
+    Present are the devices on the air, and *ghosts*, which are silent but still published, at their
+    last known node."""
     on_air: BoolArray
+    """Whether the device reported on the graph within the time to live, same shape."""
     device_of: IntArray | None
+    """Device of each pseudonym, shape (pseudonyms,); None without the auditor's map. Ghosts that
+    are silent for longer than the time to live are then not present."""
     device_of_record: IntArray | None = None
+    """Device of each record, shape (records,), where a pseudonym has several; `device_of` has the
+    first of them. None: that of its pseudonym."""
 
     @property
     def n_devices(self) -> int:

@@ -27,19 +27,13 @@ _TIE = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ValueLinks:
-    """How well each pseudonym is found by the readings of its device.
-
-    Attributes
-    ----------
-    success
-        Probability that the adversary picks it, shape (pseudonyms,): 1 over the number of tied
-        pseudonyms if it is among the nearest, else 0.
-    by_chance
-        Probability of a random guess within its class, 1/k for k members, shape (pseudonyms,).
-    """
+    """How well each pseudonym is found by the readings of its device."""
 
     success: FloatArray
+    """Probability that the adversary picks it, shape (pseudonyms,): 1 over the number of tied
+    pseudonyms if it is among the nearest, else 0."""
     by_chance: FloatArray
+    """Probability of a random guess within its class, 1/k for k members, shape (pseudonyms,)."""
 
 
 def link_values(

@@ -28,24 +28,16 @@ _MOST_CELLS = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What the attack reads of one attribute.
-
-    Attributes
-    ----------
-    attribute
-        Its name.
-    n_victims
-        Vehicles that were published with a value of it.
-    n_read
-        Vehicles of which one value is left, the true one.
-    n_short
-        Vehicles of which fewer values than d, or l, are left, the true one among them.
-    """
+    """What the attack reads of one attribute."""
 
     attribute: str
+    """Its name."""
     n_victims: int
+    """Vehicles that were published with a value of it."""
     n_read: int
+    """Vehicles of which one value is left, the true one."""
     n_short: int
+    """Vehicles of which fewer values than d, or l, are left, the true one among them."""
 
     @property
     def share(self) -> float:

@@ -29,26 +29,18 @@ _Int = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]
 
 
 class Raw(NamedTuple):
-    """Messages of a bridge for a source, and how far the bridge has come.
-
-    Attributes
-    ----------
-    bridge
-        Name of the bridge, the same after a restart.
-    tick
-        The bridge has sent all that it received in the ticks up to this one; what it sends later
-        belongs to later ticks. Tick t is [t, t + 1) * `tick.interval_s` of unix time.
-    last
-        Whether the bridge has stopped on purpose and will send nothing more: do not wait for it.
-    arrivals
-        Batches in order of arrival, with the unix time at which each arrived. The receipts of their
-        messages are not kept.
-    """
+    """Messages of a bridge for a source, and how far the bridge has come."""
 
     bridge: str
+    """Name of the bridge, the same after a restart."""
     tick: int
+    """The bridge has sent all that it received in the ticks up to this one; what it sends later
+    belongs to later ticks. Tick t is [t, t + 1) * `tick.interval_s` of unix time."""
     last: bool
+    """Whether the bridge has stopped on purpose and will send nothing more: do not wait for it."""
     arrivals: Sequence[Arrivals]
+    """Batches in order of arrival, with the unix time at which each arrived. The receipts of their
+    messages are not kept."""
 
     def __repr__(self) -> str:
         """Reveal neither device nor place."""

@@ -18,35 +18,26 @@ _NEVER = -(1 << 62)
 
 @dataclass(slots=True, eq=False, repr=False)
 class SentTick:
-    """The positions of a tick, and what is known of their outcomes.
-
-    Attributes
-    ----------
-    tick
-        Its number.
-    slot, tag, outcome
-        Device, tag and outcome of each position, as far as the source knows it, shape (n,).
-    hidden
-        Which positions are in a privacy zone, shape (n,).
-    moved, home
-        Rows of the positions that were routed, and the district that each belongs to, negative for
-        none, shape (m,).
-    rows_of
-        Which positions each district was sent of those in it, by the numbers of those that have not
-        reported.
-    withdrawn
-        Devices that take no part from this tick on.
-    """
+    """The positions of a tick, and what is known of their outcomes."""
 
     tick: int
+    """Its number."""
     slot: Int32Array
     tag: FloatArray
     outcome: UInt8Array
+    """`slot`, `tag`, `outcome`: device, tag and outcome of each position, as far as the source
+    knows it, shape (n,)."""
     hidden: BoolArray
+    """Which positions are in a privacy zone, shape (n,)."""
     moved: IntArray
     home: Int32Array
+    """`moved`, `home`: rows of the positions that were routed, and the district that each belongs
+    to, negative for none, shape (m,)."""
     rows_of: dict[int, IntArray]
+    """Which positions each district was sent of those in it, by the numbers of those that have not
+    reported."""
     withdrawn: Int32Array
+    """Devices that take no part from this tick on."""
 
     @classmethod
     def of(

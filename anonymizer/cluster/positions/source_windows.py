@@ -13,25 +13,17 @@ _Content = TypeVar("_Content")
 
 
 class WindowPiece(NamedTuple, Generic[_T]):
-    """Some of what a source states of a window.
-
-    Attributes
-    ----------
-    source, window
-        Number of the source and of the window.
-    piece
-        Number of this among the pieces of the same, from 0.
-    is_last
-        Whether no other piece of the same follows.
-    content
-        What is stated.
-    """
+    """Some of what a source states of a window."""
 
     source: int
     window: int
+    """`source`, `window`: number of the source and of the window."""
     piece: int
+    """Number of this among the pieces of the same, from 0."""
     is_last: bool
+    """Whether no other piece of the same follows."""
     content: _T
+    """What is stated."""
 
     def __repr__(self) -> str:
         """Show no content."""

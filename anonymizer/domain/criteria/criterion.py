@@ -57,73 +57,57 @@ class Holding(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassCriterion:
-    """One criterion, for whatever forms, verifies, tells or asks for classes.
-
-    Attributes
-    ----------
-    name
-        In a promise, in settings, as a keyword, and as an option.
-    of
-        What it is about.
-    value
-        Returns what the bound is compared with, of each class: held, and how many may leave.
-    thresholds
-        Returns fields of `problem.RULE` that imply it: of a bound, and of the margin.
-    is_most
-        Whether the bound is the most that a class may have; else it is the least.
-    neutral, default
-        The bound that every class meets, and that of a promise that states none.
-    least, most, above_least
-        Limits of a bound, and whether settings leave out the lower one.
-    per_attribute
-        Whether a bound is stated for each number of its kind, by its name.
-    safe
-        The bound where d is 2 or more and none is stated; None: the default.
-    leaving
-        Returns how many may leave, of the margin and the bound.
-    is_read, counts_values
-        Whether a reader of one class can verify it; whether so many persons must have a value.
-    meaning, unstated
-        What a bound means, and what holds where none is stated, for help and settings.
-    row, head, of_each, is_share
-        Words of a report: in a table of all criteria, and of columns; whether each column has a row
-        of its own there; whether figures are told as shares.
-    promised
-        Words of a contract, with the bound and the attribute; empty: it tells nothing.
-    finding, figure, danger, question
-        Of an audit: the name of what it finds, of its figure, the criterion of the Article 29
-        Working Party to which it belongs, and what is asked.
-    told_as
-        Name of the figure in a report's part on a column; empty: as of the criterion.
-    """
+    """One criterion, for whatever forms, verifies, tells or asks for classes."""
 
     name: str
+    """In a promise, in settings, as a keyword, and as an option."""
     of: Of
+    """What it is about."""
     value: "Callable[[Holding, int], IntArray | FloatArray]"
+    """Returns what the bound is compared with, of each class: held, and how many may leave."""
     thresholds: Callable[[Any, int], Mapping[str, float]]
+    """Returns fields of `problem.RULE` that imply it: of a bound, and of the margin."""
     is_most: bool = False
+    """Whether the bound is the most that a class may have; else it is the least."""
     neutral: float
     default: Any = None
+    """`neutral`, `default`: the bound that every class meets, and that of a promise that states
+    none."""
     least: float = 0
     most: float = inf
     above_least: bool = False
+    """`least`, `most`, `above_least`: limits of a bound, and whether settings leave out the lower
+    one."""
     per_attribute: bool = False
+    """Whether a bound is stated for each number of its kind, by its name."""
     safe: float | None = None
+    """The bound where d is 2 or more and none is stated; None: the default."""
     leaving: Callable[[int, float], int] = lambda margin, _bound: margin
+    """Returns how many may leave, of the margin and the bound."""
     is_read: bool = False
     counts_values: bool = False
+    """`is_read`, `counts_values`: whether a reader of one class can verify it; whether so many
+    persons must have a value."""
     meaning: str = ""
     unstated: str = ""
+    """`meaning`, `unstated`: what a bound means, and what holds where none is stated, for help and
+    settings."""
     row: str
     head: str
     of_each: bool = False
     is_share: bool = False
+    """`row`, `head`, `of_each`, `is_share`: words of a report: in a table of all criteria, and of
+    columns; whether each column has a row of its own there; whether figures are told as shares."""
     promised: str = ""
+    """Words of a contract, with the bound and the attribute; empty: it tells nothing."""
     finding: str
     figure: str
     danger: str
     question: str
+    """`finding`, `figure`, `danger`, `question`: of an audit: the name of what it finds, of its
+    figure, the criterion of the Article 29 Working Party to which it belongs, and what is asked."""
     told_as: str = ""
+    """Name of the figure in a report's part on a column; empty: as of the criterion."""
 
     @property
     def key(self) -> str:

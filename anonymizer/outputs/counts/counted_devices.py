@@ -35,32 +35,24 @@ _COLUMNS = (
 
 
 class CountedInterval(NamedTuple):
-    """An interval that has ended, and the devices that were seen in it.
-
-    Attributes
-    ----------
-    number, end_s
-        Interval n covers [n, n + 1) times its length; its end, unix seconds.
-    is_whole
-        Whether devices were counted from its beginning on.
-    key, cell, before
-        Each device, its last cell, and its cell at the end of the interval before (`NO_CELL`: it
-        was not seen then), shape (devices,).
-    speed_mps, dwell_s
-        Of each device, NaN for none, at most those of the settings, shape (devices,).
-    n_cells
-        Number of cells of the network.
-    """
+    """An interval that has ended, and the devices that were seen in it."""
 
     number: int
     end_s: float
+    """`number`, `end_s`: interval n covers [n, n + 1) times its length; its end, unix seconds."""
     is_whole: bool
+    """Whether devices were counted from its beginning on."""
     key: KeyArray
     cell: IntArray
     before: IntArray
+    """`key`, `cell`, `before`: each device, its last cell, and its cell at the end of the interval
+    before (`NO_CELL`: it was not seen then), shape (devices,)."""
     speed_mps: FloatArray
     dwell_s: FloatArray
+    """`speed_mps`, `dwell_s`: of each device, NaN for none, at most those of the settings, shape
+    (devices,)."""
     n_cells: int
+    """Number of cells of the network."""
 
     def tally(self) -> CellTally:
         """Return how many devices were seen in each cell."""

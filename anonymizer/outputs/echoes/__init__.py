@@ -33,17 +33,12 @@ class _Message(msgspec.Struct, frozen=True):
 
 
 class _Echo(NamedTuple):
-    """Topic and format of an echo.
-
-    Attributes
-    ----------
-    of_kafka
-        Whether it is a topic of Kafka, in which the key names the pseudonym.
-    """
+    """Topic and format of an echo."""
 
     topic: str
     encode: Encoder
     of_kafka: bool
+    """Whether it is a topic of Kafka, in which the key names the pseudonym."""
 
     def message(self, circle: RegionCircle, time: float, name: str) -> Outgoing:
         """Return what it says of a pseudonym."""

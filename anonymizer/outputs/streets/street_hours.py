@@ -37,43 +37,29 @@ _NEIGHBOURHOOD = 256
 
 
 class StreetHourTable(NamedTuple):
-    """A row for each stretch of roads in each hour.
-
-    Attributes
-    ----------
-    columns
-        By name, of equal length; `time` is where the hour begins.
-    geometry
-        The roads of each stretch, as GeoJSON.
-    n_off, n_private
-        Positions that are near no road, or in a privacy zone or near the end of a trip. For the
-        operator alone.
-    """
+    """A row for each stretch of roads in each hour."""
 
     columns: Mapping[str, Any]
+    """By name, of equal length; `time` is where the hour begins."""
     geometry: list[Geometry]
+    """The roads of each stretch, as GeoJSON."""
     n_off: int
     n_private: int
+    """`n_off`, `n_private`: positions that are near no road, or in a privacy zone or near the end
+    of a trip. For the operator alone."""
 
 
 class Streets(NamedTuple):
-    """Roads in an order in which neighbours follow each other; `streets_of` makes them.
-
-    Attributes
-    ----------
-    number_of
-        Place of each road in that order, shape (roads,).
-    road_at
-        Road at each place, -1 for none, shape (a power of two,).
-    name, line, length_m
-        Of each road.
-    """
+    """Roads in an order in which neighbours follow each other; `streets_of` makes them."""
 
     number_of: Int32Array
+    """Place of each road in that order, shape (roads,)."""
     road_at: IntArray
+    """Road at each place, -1 for none, shape (a power of two,)."""
     name: list[str]
     line: list[list[list[float]]]
     length_m: FloatArray
+    """`name`, `line`, `length_m`: of each road."""
 
 
 def street_hours(
@@ -156,18 +142,12 @@ def safe_hours(
 
 
 class HourPassages(NamedTuple):
-    """What traffic with k is made of: for attacks on it.
-
-    Attributes
-    ----------
-    passages
-        By place in the public order, each interval after the other.
-    is_road
-        Whether there is a road at each place, shape (a power of two,).
-    """
+    """What traffic with k is made of: for attacks on it."""
 
     passages: Passages
+    """By place in the public order, each interval after the other."""
     is_road: BoolArray
+    """Whether there is a road at each place, shape (a power of two,)."""
 
 
 def hour_passages(

@@ -36,39 +36,27 @@ _WARM_TURNS = 8
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Closing:
-    """The result for a window.
-
-    Attributes
-    ----------
-    outcome, n_silent
-        The `Outcome` of each record, and of how many sources that are silent in the whole window a
-        published one has a part, which is withheld; shape (n,).
-    messages
-        A message for each class.
-    n_parts, sizes
-        Parts and vehicles in each class, in the order of `messages`.
-    memory
-        The memory of the published vehicles, and of those that got a cover, by key.
-    n_unverified
-        Classes rejected by verification.
-    silent
-        Indices of the sources whose attributes were withheld, see `silence`.
-    summary
-        Sizes and measures; no values of records.
-    seconds
-        Time taken.
-    """
+    """The result for a window."""
 
     outcome: UInt8Array
     n_silent: IntArray
+    """`outcome`, `n_silent`: the `Outcome` of each record, and of how many sources that are silent
+    in the whole window a published one has a part, which is withheld; shape (n,)."""
     messages: Sequence[Outgoing] = ()
+    """A message for each class."""
     n_parts: Sequence[int] = ()
     sizes: Sequence[int] = ()
+    """`n_parts`, `sizes`: parts and vehicles in each class, in the order of `messages`."""
     memory: Mapping[bytes, bytes] = field(default_factory=dict)
+    """The memory of the published vehicles, and of those that got a cover, by key."""
     n_unverified: int = 0
+    """Classes rejected by verification."""
     silent: Sequence[int] = ()
+    """Indices of the sources whose attributes were withheld, see `silence`."""
     summary: Mapping[str, float] = field(default_factory=dict)
+    """Sizes and measures; no values of records."""
     seconds: float = 0.0
+    """Time taken."""
 
     def withheld(self, reason: Outcome) -> "Closing":
         """Return the result with nothing published, for the given reason."""

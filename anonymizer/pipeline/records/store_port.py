@@ -54,37 +54,26 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recalled:
-    """The stored state of one stream.
-
-    Attributes
-    ----------
-    newest
-        Newest event time of each source, -inf for none; see `Windows.newest_open`.
-    floor
-        Windows before this one are closed; None: no window is closed.
-    parts
-        Parts of the open windows.
-    counts
-        The accounts, including `RECEIVED`.
-    n_waiting, n_unpublished
-        Number of classes that wait to be published, and of the parts in them.
-    next_message
-        Number of the stream's next message.
-    released_until
-        End of the last closed window, under any declaration, but for `released`; -inf: none.
-    released
-        Start and end of times that were closed by a clock that was ahead, see `Store.go_on`.
-    """
+    """The stored state of one stream."""
 
     newest: Sequence[float]
+    """Newest event time of each source, -inf for none; see `Windows.newest_open`."""
     floor: int | None
+    """Windows before this one are closed; None: no window is closed."""
     parts: Sequence[PartRow]
+    """Parts of the open windows."""
     counts: Mapping[str, int]
+    """The accounts, including `RECEIVED`."""
     n_waiting: int
     n_unpublished: int
+    """`n_waiting`, `n_unpublished`: number of classes that wait to be published, and of the parts
+    in them."""
     next_message: int
+    """Number of the stream's next message."""
     released_until: float = -inf
+    """End of the last closed window, under any declaration, but for `released`; -inf: none."""
     released: Sequence[tuple[float, float]] = ()
+    """Start and end of times that were closed by a clock that was ahead, see `Store.go_on`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -35,31 +35,22 @@ _DECIMALS = 6
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Portion:
-    """Records of a window that have all needed sources, and what their classes depend on.
-
-    Attributes
-    ----------
-    model
-        Forms the classes; they are verified independently.
-    heard
-        The sources that are not silent in the whole window.
-    records
-        The records, without what silent sources reported.
-    sensitive, measures
-        Codes of the sensitive attributes as reported, and of the measures, shape (n, attributes).
-    past
-        The memory of the vehicles; None: nothing that was heard lasts.
-    seed
-        Of the window.
-    """
+    """Records of a window that have all needed sources, and what their classes depend on."""
 
     model: WindowModel
+    """Forms the classes; they are verified independently."""
     heard: Heard
+    """The sources that are not silent in the whole window."""
     records: Records
+    """The records, without what silent sources reported."""
     sensitive: Int32Array
     measures: Int32Array
+    """`sensitive`, `measures`: codes of the sensitive attributes as reported, and of the measures,
+    shape (n, attributes)."""
     past: Remembered | None
+    """The memory of the vehicles; None: nothing that was heard lasts."""
     seed: int
+    """Of the window."""
 
     @classmethod
     def of(
@@ -97,27 +88,18 @@ class Portion:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Verified:
-    """Classes that keep the promise, with what is published of them.
-
-    Attributes
-    ----------
-    kept
-        The classes before verification, and the records as they are shown.
-    class_of
-        Class of each record, numbered by what is published of it alone, or `SUPPRESSED`.
-    contents
-        What the message of each class says of it.
-    refused
-        Records of classes that verification refused.
-    n_refused
-        Number of these classes.
-    """
+    """Classes that keep the promise, with what is published of them."""
 
     kept: Kept
+    """The classes before verification, and the records as they are shown."""
     class_of: Int32Array
+    """Class of each record, numbered by what is published of it alone, or `SUPPRESSED`."""
     contents: Sequence[Mapping[str, Any]]
+    """What the message of each class says of it."""
     refused: BoolArray
+    """Records of classes that verification refused."""
     n_refused: int
+    """Number of these classes."""
 
     @property
     def n_classes(self) -> int:

@@ -25,22 +25,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Asked:
-    """Attributes and criteria for classes, where they are not those of the whole stream.
-
-    Attributes
-    ----------
-    schema
-        The attributes of the records.
-    promise, problem
-        The criteria, as numbers and as arrays. None: the problem follows from the others.
-    by_loss
-        Whether classes are to lose little, whatever the model looks at besides, as usual ones.
-    """
+    """Attributes and criteria for classes, where they are not those of the whole stream."""
 
     schema: Schema
+    """The attributes of the records."""
     promise: Promise
     problem: Problem | None = None
+    """`promise`, `problem`: the criteria, as numbers and as arrays. None: the problem follows from
+    the others."""
     by_loss: bool = False
+    """Whether classes are to lose little, whatever the model looks at besides, as usual ones."""
 
 
 @dataclass(frozen=True, slots=True)

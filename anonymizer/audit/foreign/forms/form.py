@@ -30,43 +30,28 @@ _OF_FORMS = ("cell", "area", "count")
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
-    """What a file does not tell.
-
-    Attributes
-    ----------
-    words
-        The question.
-    choices
-        Possible answers, by what they mean.
-    key
-        Key of `--columns` that states the answer.
-    """
+    """What a file does not tell."""
 
     words: str
+    """The question."""
     choices: Mapping[str, str]
+    """Possible answers, by what they mean."""
     key: str = "id"
+    """Key of `--columns` that states the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseForm:
-    """A form of a release.
-
-    Attributes
-    ----------
-    name
-        In words.
-    recognizes
-        Whether a table has it, if its columns are called as stated.
-    asks
-        What must be answered first.
-    read
-        Return the release in a table.
-    """
+    """A form of a release."""
 
     name: str
+    """In words."""
     recognizes: Callable[[pl.DataFrame, Mapping[str, str]], bool]
+    """Whether a table has it, if its columns are called as stated."""
     asks: Callable[[pl.DataFrame, Mapping[str, str]], OpenQuestion | None]
+    """What must be answered first."""
     read: Callable[[Path, pl.DataFrame, Mapping[str, str], RoadNetwork | None], AnyRelease]
+    """Return the release in a table."""
 
 
 def check_stated(path: Path, frame: pl.DataFrame, stated: Mapping[str, str]) -> None:

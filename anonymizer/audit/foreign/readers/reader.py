@@ -19,21 +19,14 @@ MOST_BYTES = MAX_BYTES // 8
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """A kind of file.
-
-    Attributes
-    ----------
-    name
-        In words.
-    recognizes
-        Whether a file is of it, by its path and its first bytes.
-    read
-        Return its rows; a column that says in which file or track they were is named by `_`.
-    """
+    """A kind of file."""
 
     name: str
+    """In words."""
     recognizes: Callable[[Path, bytes], bool]
+    """Whether a file is of it, by its path and its first bytes."""
     read: Callable[[Path], pl.DataFrame]
+    """Return its rows; a column that says in which file or track they were is named by `_`."""
 
 
 def check_size(path: Path) -> None:

@@ -17,60 +17,41 @@ Label = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Exact:
-    """What depends on each position that arrives, whether its device is published or not.
-
-    Attributes
-    ----------
-    n_received, n_waiting, n_held
-        Positions received; messages in the inbox; positions received and not settled.
-    imbalance
-        Positions that no count contains.
-    view
-        The devices of the flow, its readings, and what its light audit finds.
-    n_without_room
-        Devices that are hidden because there is no room for their zones.
-    latency_s
-        Arrival to publication of positions, by what they waited for; see `FlowStats`.
-    density
-        Where devices are dense; None before the first tick.
-    stage_s
-        Durations of ticks by stage.
-    """
+    """What depends on each position that arrives, whether its device is published or not."""
 
     n_received: int
     n_waiting: int
     n_held: int
+    """`n_received`, `n_waiting`, `n_held`: positions received; messages in the inbox; positions
+    received and not settled."""
     imbalance: int
+    """Positions that no count contains."""
     view: "FlowView"
+    """The devices of the flow, its readings, and what its light audit finds."""
     n_without_room: int
+    """Devices that are hidden because there is no room for their zones."""
     latency_s: Mapping[str, BatchHistogram]
+    """Arrival to publication of positions, by what they waited for; see `FlowStats`."""
     stage_s: Mapping[str, BatchHistogram]
+    """Durations of ticks by stage."""
     density: DensityBands | None
+    """Where devices are dense; None before the first tick."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Figures:
-    """Counts of a positions flow at one moment, exact or public.
-
-    Attributes
-    ----------
-    n_of
-        Positions by outcome and reason; in public see `PublicLedger`.
-    n_clamped
-        By declared reading; see `GroupReadings`.
-    refused
-        What could not be used, by number of the input (from one), outcome and reason.
-    n_published_devices
-        Devices that the published messages told of at one moment lately, in steps of k.
-    exact
-        What nobody but the operator may know; None in public.
-    """
+    """Counts of a positions flow at one moment, exact or public."""
 
     n_of: Mapping[Label, int]
+    """Positions by outcome and reason; in public see `PublicLedger`."""
     n_clamped: IntArray
+    """By declared reading; see `GroupReadings`."""
     refused: Mapping[tuple[int, Label], int]
+    """What could not be used, by number of the input (from one), outcome and reason."""
     n_published_devices: int
+    """Devices that the published messages told of at one moment lately, in steps of k."""
     exact: Exact | None
+    """What nobody but the operator may know; None in public."""
 
 
 def exact_figures(flow: "PositionFlow", ledger: Ledger, *, n_waiting: int) -> Figures:

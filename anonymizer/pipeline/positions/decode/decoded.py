@@ -20,62 +20,44 @@ from anonymizer.pipeline.positions.decode.senders import Senders
 
 @dataclass(slots=True, repr=False)
 class Decoded:
-    """Valid positions of a tick, in order of arrival.
-
-    Attributes
-    ----------
-    sender
-        Numbers in `senders` of what names the devices; below 0: -1 - the index in `names`.
-    ts
-        Unix seconds; NaN if the message states no time, and below 0 until `on_clock` has dated
-        those that are relative to their arrival.
-    lat, lon
-        Degrees.
-    at_s
-        Monotonic arrival time of each position.
-    reading_row, reading_attribute, reading_value
-        Declared readings: row of the position that each came with, index of its attribute, and
-        its value.
-    names
-        Ids of devices that have no number.
-    heading
-        Degrees clockwise from north, NaN where a mobile device states none or is slow, shape (n,);
-        None: nowhere.
-    node
-        Node of each position, as map matching finds it, shape (n,); None: not asked yet.
-    id_changes
-        Whether the ids of each position's input change, shape (n,); None: those of none do.
-    input
-        Index of the input of each position, shape (n,); None: nobody asks.
-    zoneless
-        Whether the time of each was taken for UTC because nobody said otherwise, shape (n,); None:
-        that of none was.
-    accuracy_m
-        Stated accuracy of each position, metres, NaN for none, shape (n,); None: none states one.
-    message
-        Number of the message that each position came in, shape (n,); None: each in its own.
-    hearsay
-        Which positions only a payload ascribes to their devices, shape (n,); None: none.
-    """
+    """Valid positions of a tick, in order of arrival."""
 
     senders: Senders
     sender: IntArray
+    """Numbers in `senders` of what names the devices; below 0: -1 - the index in `names`."""
     ts: FloatArray
+    """Unix seconds; NaN if the message states no time, and below 0 until `on_clock` has dated those
+    that are relative to their arrival."""
     lat: FloatArray
     lon: FloatArray
+    """`lat`, `lon`: degrees."""
     at_s: FloatArray
+    """Monotonic arrival time of each position."""
     reading_row: IntArray
     reading_attribute: IntArray
     reading_value: FloatArray
+    """`reading_row`, `reading_attribute`, `reading_value`: declared readings: row of the position
+    that each came with, index of its attribute, and its value."""
     names: Sequence[str]
+    """Ids of devices that have no number."""
     heading: FloatArray | None = None
+    """Degrees clockwise from north, NaN where a mobile device states none or is slow, shape (n,);
+    None: nowhere."""
     node: Int32Array | None = None
+    """Node of each position, as map matching finds it, shape (n,); None: not asked yet."""
     id_changes: BoolArray | None = None
+    """Whether the ids of each position's input change, shape (n,); None: those of none do."""
     input: Int32Array | None = None
+    """Index of the input of each position, shape (n,); None: nobody asks."""
     accuracy_m: FloatArray | None = None
+    """Stated accuracy of each position, metres, NaN for none, shape (n,); None: none states one."""
     message: IntArray | None = None
+    """Number of the message that each position came in, shape (n,); None: each in its own."""
     hearsay: BoolArray | None = None
+    """Which positions only a payload ascribes to their devices, shape (n,); None: none."""
     zoneless: BoolArray | None = None
+    """Whether the time of each was taken for UTC because nobody said otherwise, shape (n,); None:
+    that of none was."""
 
     def device(self, row: int) -> str:
         """Return the device id of a position."""

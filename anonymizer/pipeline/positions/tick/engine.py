@@ -32,59 +32,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EngineParameters:
-    """What an engine needs to know.
-
-    Attributes
-    ----------
-    make_operator
-        Returns the operator that forms the groups, given what names the devices.
-    groups_last
-        Whether a group publishes for longer than its members report.
-    formed_under
-        See `meaning.formed_under`.
-    """
+    """What an engine needs to know."""
 
     make_operator: "Callable[[Keys], Operator]"
+    """Returns the operator that forms the groups, given what names the devices."""
     groups_last: bool
+    """Whether a group publishes for longer than its members report."""
     readings: "Sequence[ReadingSettings]"
     topic: str
     form: Literal["group", "device"]
     contract: Contract | None
     time_step_s: float
     formed_under: bytes = b""
+    """See `meaning.formed_under`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TickRelease:
-    """The release of one tick, and what became of its positions.
-
-    Attributes
-    ----------
-    release, values
-        Verified groups, and their published readings; None if no reading is declared.
-    event_s
-        Unix seconds at which the positions were current: the end of the tick, less the delay of
-        protected trip ends.
-    published_s
-        The time to publish: `event_s` rounded down to a multiple of `time_step_s`.
-    until_s
-        Unix seconds until which the region of each group holds, shape (groups,); by `event_s`.
-    outcome
-        Outcome of each located position of the tick, shape (n,).
-    carried
-        The positions to be published with the release, of this tick and of earlier ones.
-    freed
-        Slots that the operator has freed.
-    """
+    """The release of one tick, and what became of its positions."""
 
     release: Release
     values: GroupValues | None
+    """`release`, `values`: verified groups, and their published readings; None if no reading is
+    declared."""
     event_s: float
+    """Unix seconds at which the positions were current: the end of the tick, less the delay of
+    protected trip ends."""
     published_s: float
+    """The time to publish: `event_s` rounded down to a multiple of `time_step_s`."""
     until_s: FloatArray
+    """Unix seconds until which the region of each group holds, shape (groups,); by `event_s`."""
     outcome: UInt8Array
+    """Outcome of each located position of the tick, shape (n,)."""
     carried: Carried
+    """The positions to be published with the release, of this tick and of earlier ones."""
     freed: Int32Array
+    """Slots that the operator has freed."""
 
 
 class PositionEngine:

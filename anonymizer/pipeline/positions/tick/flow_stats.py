@@ -286,18 +286,13 @@ class DensityBands(NamedTuple):
     compact pieces of the network, so there are equally many figures in every city. No coordinate is
     among them: part p holds the cells of safe counts from p / 16 to (p + 1) / 16 of all, of which
     the gateway publishes the boxes.
-
-    Attributes
-    ----------
-    bands
-        Densities of each band, as `0-3`; the last has no end, as `10+`.
-    n_nodes, n_devices
-        Junctions, and devices that count there, shape (parts, bands).
     """
 
     bands: tuple[str, ...]
+    """Densities of each band, as `0-3`; the last has no end, as `10+`."""
     n_nodes: IntArray
     n_devices: IntArray
+    """`n_nodes`, `n_devices`: junctions, and devices that count there, shape (parts, bands)."""
 
 
 class DensityWatch:

@@ -85,44 +85,32 @@ class MapMatching(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LocatedPositions:
-    """The positions of a tick that may be cloaked now, as columns of shape (n,).
-
-    Attributes
-    ----------
-    positions
-        Each with the slot of its device and a plausible time.
-    node, counted_at
-        Where each is, `IN_ZONE` in a privacy zone; and where it counts: passers-by count inside.
-        What leaves is `UNMOVED` at first.
-    hidden
-        Which are in a privacy zone.
-    trip_node
-        Where each is for trips: a place that its device has made known by its stops is no zone,
-        and a device that asked for no trips is in one everywhere.
-    id_since
-        Since when the id of each is heard, see `IdLives.since`.
-    withdrawn, withdrawn_key
-        Slots and keys of devices that take no part from this tick on: what is held of them is
-        dropped. One that has been silent for long has only a key.
-    any_shut_out
-        Whether a publisher was shut out since the tick before. Which devices were its own is not
-        known of those that have left: nothing may follow from what they all did before.
-    now, event_s
-        Unix seconds at which the tick closes, and at which the positions were current: the same,
-        less the delay of protected trip ends.
-    """
+    """The positions of a tick that may be cloaked now, as columns of shape (n,)."""
 
     positions: Positions
+    """Each with the slot of its device and a plausible time."""
     node: Int32Array
     counted_at: Int32Array
+    """`node`, `counted_at`: where each is, `IN_ZONE` in a privacy zone; and where it counts:
+    passers-by count inside. What leaves is `UNMOVED` at first."""
     hidden: BoolArray
+    """Which are in a privacy zone."""
     trip_node: Int32Array
+    """Where each is for trips: a place that its device has made known by its stops is no zone, and
+    a device that asked for no trips is in one everywhere."""
     id_since: FloatArray | None
+    """Since when the id of each is heard, see `IdLives.since`."""
     withdrawn: Int32Array
     withdrawn_key: KeyArray
+    """`withdrawn`, `withdrawn_key`: slots and keys of devices that take no part from this tick on:
+    what is held of them is dropped. One that has been silent for long has only a key."""
     any_shut_out: bool
+    """Whether a publisher was shut out since the tick before. Which devices were its own is not
+    known of those that have left: nothing may follow from what they all did before."""
     now: float
     event_s: float
+    """`now`, `event_s`: unix seconds at which the tick closes, and at which the positions were
+    current: the same, less the delay of protected trip ends."""
 
 
 class Intake:

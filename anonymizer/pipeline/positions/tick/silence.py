@@ -46,29 +46,21 @@ class Reason(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """What is known when the reason is looked for.
-
-    Attributes
-    ----------
-    silent_s
-        Seconds for which positions have arrived and none has been published.
-    inputs, n_of
-        Counts since then: by input, and of all positions by outcome.
-    n_on_graph, n_newcomers
-        Devices that count towards k, and those of them that wait for a group.
-    shortage
-        Returns the fewest devices that are missing for any group; None: there are enough.
-    epoch_s
-        Longest time until groups are formed.
-    """
+    """What is known when the reason is looked for."""
 
     silent_s: float
+    """Seconds for which positions have arrived and none has been published."""
     inputs: InputCounts
     n_of: Mapping[Outcome, int]
+    """`inputs`, `n_of`: counts since then: by input, and of all positions by outcome."""
     n_on_graph: int
     n_newcomers: int
+    """`n_on_graph`, `n_newcomers`: devices that count towards k, and those of them that wait for a
+    group."""
     shortage: Callable[[], Shortage | None]
+    """Returns the fewest devices that are missing for any group; None: there are enough."""
     epoch_s: float
+    """Longest time until groups are formed."""
 
 
 def published_k(adka: "AdkaSettings") -> str:

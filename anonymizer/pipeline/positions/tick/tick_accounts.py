@@ -13,41 +13,28 @@ from anonymizer.pipeline.ports import Outgoing
 
 
 class Carried(NamedTuple):
-    """The positions to be published with a release.
-
-    Attributes
-    ----------
-    slot, tag
-        Device and tag of each, shape (n,); see `Positions`.
-    n_direct
-        The first so many are of this tick; the others had waited for a group.
-    """
+    """The positions to be published with a release."""
 
     slot: Int32Array
     tag: FloatArray
+    """`slot`, `tag`: device and tag of each, shape (n,); see `Positions`."""
     n_direct: int
+    """The first so many are of this tick; the others had waited for a group."""
 
 
 class TickPart(NamedTuple):
-    """The messages of some devices in a tick.
-
-    Attributes
-    ----------
-    messages
-        To be published.
-    message_of, at_s
-        Message that contains each position, and its monotonic arrival time, shape (n,).
-    n_direct
-        The first so many positions arrived in this tick; the others had waited for a group.
-    n_told
-        Devices of which each message tells, shape (messages,).
-    """
+    """The messages of some devices in a tick."""
 
     messages: list[Outgoing]
+    """To be published."""
     message_of: IntArray
     at_s: FloatArray
+    """`message_of`, `at_s`: message that contains each position, and its monotonic arrival time,
+    shape (n,)."""
     n_direct: int
+    """The first so many positions arrived in this tick; the others had waited for a group."""
     n_told: IntArray
+    """Devices of which each message tells, shape (messages,)."""
 
 
 def part_of(
