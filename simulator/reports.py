@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from simulator.trace_writer import TraceWriter
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reports:
     """Positions in the order in which they are due; all arrays have the shape (m,)."""
 
@@ -32,10 +32,6 @@ class Reports:
         """Return the number of reports."""
         return len(self.device)
 
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return f"Reports({len(self)})"
-
     def only(self, rows: IntArray) -> Self:
         """Return some of the reports."""
         ts = None if self.ts is None else self.ts[rows]
@@ -44,7 +40,7 @@ class Reports:
         return type(self)(self.device[rows], self.due_s[rows], lat, lon, ts, speed)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Turns:
     """Turns of devices to say something, in the order in which they are due, shape (m,)."""
 
@@ -60,10 +56,6 @@ class Turns:
     def __len__(self) -> int:
         """Return the number of turns."""
         return len(self.device)
-
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return f"Turns({len(self)})"
 
     def only(self, rows: IntArray) -> Self:
         """Return some of the turns."""

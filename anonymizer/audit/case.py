@@ -13,6 +13,7 @@ from anonymizer.algorithms.releases.pieces import PieceRegions, read_pieces
 from anonymizer.audit.findings import Figure
 from anonymizer.audit.mathematics.truth import Truth
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.protection import TripRule
 from anonymizer.domain.readings import ReadingAttribute
@@ -32,6 +33,7 @@ class RevealedValues:
     sensed: FloatArray
 
 
+@discreet
 class Reports(NamedTuple):
     """Device, unix seconds and node (negative off the graph) of each report, shape (n,) each."""
 
@@ -49,10 +51,6 @@ class Reports(NamedTuple):
         order = np.lexsort((self.ts, self.device))
         gap_s = np.diff(self.ts[order])[np.diff(self.device[order]) == 0]
         return float(np.median(gap_s)) if len(gap_s) else 0.0
-
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return "Reports(...)"
 
 
 class TripsCase(NamedTuple):

@@ -13,6 +13,7 @@ from anonymizer.audit.mathematics.truth import TIME_SLACK_S
 from anonymizer.audit.registry import mounted
 from anonymizer.audit.stream_case import reports_of
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.outputs.counts.trip_durations import TripDurations, durations_of
@@ -22,6 +23,7 @@ from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import CountSettings, Settings
 
 
+@discreet
 class TimedTrips(NamedTuple):
     """How long trips took.
 
@@ -32,11 +34,8 @@ class TimedTrips(NamedTuple):
     end_s: FloatArray
     duration: IntArray
 
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return "TimedTrips(...)"
 
-
+@discreet
 class CountsCase(NamedTuple):
     """The true positions, and what counts promise of them.
 
@@ -51,10 +50,6 @@ class CountsCase(NamedTuple):
     passages: tuple[Passages, BoolArray] | None
     timed: TimedTrips | None
     seed: int
-
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return "CountsCase(...)"
 
 
 def audit_counts(

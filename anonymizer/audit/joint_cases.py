@@ -15,6 +15,7 @@ from anonymizer.algorithms.releases.released_classes import ReleasedLabels
 from anonymizer.app.tuning.recording import RecordedMessage, RecordedWindows, key_of
 from anonymizer.codecs import CODECS
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.network import NodeIndex, RoadNetwork
 from anonymizer.domain.trace import check_one_network
@@ -53,16 +54,13 @@ class StreamRelease:
         return sum(len(labels[0].first_of) - 1 for labels in self.labels.values())
 
 
+@discreet
 class Overlap(NamedTuple):
     """Two windows with vehicles in both, their rows in each, and whether they have one span."""
 
     sides: tuple[tuple[list[ReleasedLabels], Joined], tuple[list[ReleasedLabels], Joined]]
     rows: IntArray
     is_same: bool
-
-    def __repr__(self) -> str:
-        """Return no content."""
-        return "Overlap(...)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,6 +87,7 @@ class ReleasesCase:
         return found
 
 
+@discreet
 class _PublishedRegion(msgspec.Struct):
     """What the audit reads of a published region."""
 
@@ -96,10 +95,6 @@ class _PublishedRegion(msgspec.Struct):
     region: list[int | str]
     pseudonyms: list[str] = []
     until: float = 0.0
-
-    def __repr__(self) -> str:
-        """Return no content."""
-        return "PublishedRegion(...)"
 
 
 class Track(NamedTuple):

@@ -7,11 +7,13 @@ import numpy as np
 
 from anonymizer.audit.window_releases import PublishedClass, WindowRelease
 from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.records import Attribute
 from anonymizer.errors import InputError
 from anonymizer.pipeline.records.declaration import Stream
 
 
+@discreet
 class Candidates(NamedTuple):
     """A published class, and the records that can be its members.
 
@@ -24,10 +26,6 @@ class Candidates(NamedTuple):
     rows: IntArray
     n_vehicles: int
     certain: bool
-
-    def __repr__(self) -> str:
-        """Return no content."""
-        return "Candidates(...)"
 
 
 def candidates_of(window: WindowRelease, stream: Stream) -> Iterator[Candidates]:

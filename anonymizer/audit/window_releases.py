@@ -9,6 +9,7 @@ import msgspec
 from anonymizer.algorithms.records.published_values import ValueReader
 from anonymizer.algorithms.releases.released_classes import ReleasedLabels
 from anonymizer.app.tuning.recording import RecordedMessage, read_messages
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.pipeline.records.declaration import Stream
@@ -16,6 +17,7 @@ from anonymizer.pipeline.records.join import Joined
 from anonymizer.pipeline.records.window_models import WINDOW_MODELS
 
 
+@discreet
 class PublishedClass(msgspec.Struct):
     """What an audit reads of a published class."""
 
@@ -27,11 +29,8 @@ class PublishedClass(msgspec.Struct):
     sensitive: Mapping[str, Sequence[str | float | None]] = {}
     measures: Mapping[str, Mapping[str, float] | None] = {}
 
-    def __repr__(self) -> str:
-        """Return no content."""
-        return "PublishedClass(...)"
 
-
+@discreet
 class WindowRelease(NamedTuple):
     """The classes of a window, what their labels allow (empty if they do not say), and records.
 
@@ -45,11 +44,8 @@ class WindowRelease(NamedTuple):
     states: Joined
     whole: bool
 
-    def __repr__(self) -> str:
-        """Return no content."""
-        return "WindowRelease(...)"
 
-
+@discreet
 class WindowsCase(NamedTuple):
     """The windows of a stream.
 
@@ -65,10 +61,6 @@ class WindowsCase(NamedTuple):
     def classes(self) -> list[PublishedClass]:
         """The classes of all windows."""
         return [each for window in self.windows for each in window.classes]
-
-    def __repr__(self) -> str:
-        """Return no content."""
-        return "WindowsCase(...)"
 
 
 def says_what_it_holds(stream: Stream) -> bool:

@@ -30,6 +30,7 @@ import msgspec
 import structlog
 
 from anonymizer.cluster.stage import Send, Stage, UnreadableError
+from anonymizer.domain.discreet import discreet
 from anonymizer.errors import TransportError
 
 PIECE_BYTES = 512 << 10
@@ -47,6 +48,7 @@ SNAPSHOT_FORMAT = 5
 raises this number."""
 
 
+@discreet
 class Input(NamedTuple):
     """What came to a stage: where it lies in the partition, its content, and when it was written.
 
@@ -56,10 +58,6 @@ class Input(NamedTuple):
     offset: int
     value: bytes
     at_s: float
-
-    def __repr__(self) -> str:
-        """Reveal no content."""
-        return f"Input({self.offset}, {len(self.value)} bytes)"
 
 
 class StandstillError(TransportError):

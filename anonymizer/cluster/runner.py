@@ -41,6 +41,7 @@ from anonymizer.cluster.transactions import (
     translated,
 )
 from anonymizer.cluster.worker_metrics import WorkDone
+from anonymizer.domain.discreet import discreet
 from anonymizer.errors import TransportError
 from anonymizer.transport.kafka_clients import MESSAGE_BYTES
 from anonymizer.transport.kafka_problems import KafkaLostError
@@ -69,16 +70,13 @@ class Stages(NamedTuple):
     written_with: Mapping[str, Any] = MappingProxyType({})
 
 
+@discreet
 class Addressed(NamedTuple):
     """A message of Kafka: its topic, key and value."""
 
     topic: str
     key: bytes | None
     value: bytes
-
-    def __repr__(self) -> str:
-        """Reveal no content."""
-        return f"Addressed({self.topic!r}, {len(self.value)} bytes)"
 
 
 class Reads(Protocol):

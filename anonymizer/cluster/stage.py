@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, NoReturn, Protocol
 
+from anonymizer.domain.discreet import discreet
+
 
 class UnreadableError(ValueError):
     """An input that the stage cannot read. It is dropped: the stage has not changed."""
@@ -34,6 +36,7 @@ def refuse() -> NoReturn:
     raise UnreadableError("these bytes are no input of this stage") from None
 
 
+@discreet
 class Send(NamedTuple):
     """A message of a stage.
 
@@ -44,10 +47,6 @@ class Send(NamedTuple):
     to: str
     number: int
     value: bytes
-
-    def __repr__(self) -> str:
-        """Reveal no content."""
-        return f"Send({self.to!r}, {self.number}, {len(self.value)} bytes)"
 
 
 class Stage(Protocol):

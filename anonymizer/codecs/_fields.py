@@ -27,6 +27,7 @@ from anonymizer.codecs.times import (
     in_seconds,
     stated_time,
 )
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.fixes import ACCURACY, Fix, checked_fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -73,12 +74,9 @@ class SignError(Exception):
         self.why = why
 
 
+@discreet
 class Stated(msgspec.Struct, gc=False):
     """Base of every part of a payload: what a device stated, not yet validated."""
-
-    def __repr__(self) -> str:
-        """Reveal neither place nor device."""
-        return f"{type(self).__name__}(...)"
 
 
 def read(decoder: Decoder[T], payload: bytes) -> T | Outcome:

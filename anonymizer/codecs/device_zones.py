@@ -13,6 +13,7 @@ from msgspec import Meta
 from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import Stated, read
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.outcomes import Outcome
 
 MOST_RADIUS_M = 20_100_000
@@ -42,6 +43,7 @@ class _Zone(Stated, forbid_unknown_fields=True):
     trips: bool | None = None
 
 
+@discreet
 class StatedZones(NamedTuple):
     """The zones and the demands of one device."""
 
@@ -57,10 +59,6 @@ class StatedZones(NamedTuple):
     """Metres of road that its place is to have; 0: no more than those of others."""
     trips: bool = True
     """Whether its trips may be told."""
-
-    def __repr__(self) -> str:
-        """Reveal no place."""
-        return "StatedZones(...)"
 
 
 _DECODER = Decoder(list[_Zone])

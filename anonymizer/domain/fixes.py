@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, FloatArray, UInt8Array
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.outcomes import Outcome
 
 Places: TypeAlias = Mapping[str, tuple[float, float]]
@@ -19,6 +20,7 @@ ACCURACY = "accuracy_m"
 """Name of the reading that says how far from its position a device may be, metres."""
 
 
+@discreet
 class Fix(msgspec.Struct, frozen=True, gc=False):
     """A position as stated by a device."""
 
@@ -39,10 +41,6 @@ class Fix(msgspec.Struct, frozen=True, gc=False):
     """Whether nobody said in which zone the time is, so that it was taken for UTC."""
     unusable: tuple[str, ...] = ()
     """Names of readings that are stated, and no numbers that could be used."""
-
-    def __repr__(self) -> str:
-        """Reveal neither place, device nor readings."""
-        return "Fix(...)"
 
 
 def checked_fix(

@@ -146,7 +146,7 @@ def intervals_of(domains: Mapping[str, Sequence[float]]) -> dict[str, Interval]:
     return intervals
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CodedTable:
     """A table with codes for values."""
 
@@ -171,10 +171,6 @@ class CodedTable:
     """How cells are counted and published that are written otherwise, by attribute."""
     folds: Sequence[Fold] = ()
     """What was folded, see `meanings`."""
-
-    def __repr__(self) -> str:
-        """Return the sizes alone: no value may appear in a log."""
-        return f"CodedTable({self.records.n} records of {self.n_rows} rows)"
 
 
 def code_table(table: TextTable, declared: Declared) -> CodedTable:

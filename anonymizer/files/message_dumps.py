@@ -20,6 +20,7 @@ from msgspec import Raw
 
 from anonymizer.codecs.times import unix_s
 from anonymizer.domain.device_ids import plain_id
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.fixes import MOTION, Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace
@@ -36,26 +37,20 @@ _TRIED = 20
 _LINE = re.compile(rb"(?:(\d{9,10}(?:\.\d+)?|\d{4}-\d\d-\d\dT\S+) )?(\S+) (.+)", re.DOTALL)
 
 
+@discreet
 class _Printed(msgspec.Struct):
     topic: str
     payload: Raw
     tst: str | None = None
 
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return "_Printed(...)"
 
-
+@discreet
 class _Message(NamedTuple):
     """A message; `arrival_s` is NaN where nobody printed it."""
 
     topic: str
     payload: bytes
     arrival_s: float
-
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return "_Message(...)"
 
 
 _PRINTED = msgspec.json.Decoder(_Printed)

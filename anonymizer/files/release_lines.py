@@ -44,7 +44,7 @@ class _MapLine(msgspec.Struct, frozen=True, gc=False):
     device: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Released:
     """A release file."""
 
@@ -63,10 +63,6 @@ class Released:
     say, shape (records,)."""
     means: Mapping[str, FloatArray]
     """Mean readings of the group of each record, by attribute, as `values`."""
-
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return f"Released({self.observed.n_records} records, {self.n_suppressed} suppressed)"
 
 
 def read_release(

@@ -15,6 +15,7 @@ import structlog
 
 from anonymizer.algorithms.positions.device_keys import Keys
 from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.told_times import ToldTimes
 from anonymizer.outputs.message_kind import Channel
@@ -33,6 +34,7 @@ PUBLISHED, UNVERIFIED, OVERLOAD, REPEATED = "", "unverified", "overload", "repea
 to remember; the clock was put back, and something was published of its time before."""
 
 
+@discreet
 class SeenTick(NamedTuple):
     """A tick, as a watch sees it."""
 
@@ -43,11 +45,8 @@ class SeenTick(NamedTuple):
     ahead_s: float
     """To be added to times, so that they are those of the clock by which devices date."""
 
-    def __repr__(self) -> str:
-        """Reveal no place."""
-        return "SeenTick(...)"
 
-
+@discreet
 class StatedWindow(NamedTuple):
     """What a watch has seen of a window that has ended."""
 
@@ -55,10 +54,6 @@ class StatedWindow(NamedTuple):
     """Its number."""
     content: Any
     """Of the output's own kind; None: the watch did not see all of it."""
-
-    def __repr__(self) -> str:
-        """Show no content."""
-        return f"StatedWindow({self.window})"
 
 
 class HeldFile(NamedTuple):

@@ -147,10 +147,6 @@ class Pseudonyms:
         self._secret, self._under = secret, under
         self._of_slot: dict[int, tuple[int, int, str]] = {}
 
-    def __repr__(self) -> str:
-        """Reveal nothing."""
-        return "Pseudonyms(...)"
-
     def of(self, slots: Iterable[int], keys: Iterable[int], versions: Iterable[int]) -> list[str]:
         """Return the pseudonym of the device in each slot, by its key, in a version."""
         names = []

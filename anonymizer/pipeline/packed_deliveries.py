@@ -87,10 +87,6 @@ class PackedDeliveries(Sequence[Delivery]):
         """Return a message, or a list of them."""
         return list(self)[index]
 
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return f"PackedDeliveries({len(self)})"
-
     def only(self, rows: IntArray) -> "PackedDeliveries":
         """Return some of the messages, in bytes of their own."""
         is_dense = len(self.stream) <= 2 * waiting_bytes(self)

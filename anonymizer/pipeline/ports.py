@@ -5,11 +5,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol, TypeAlias
 
+from anonymizer.domain.discreet import discreet
+
 ONCE = 1 << 62
 """Receipts above it are of messages that come once (QoS 2): unlike those at QoS 1, they are not
 delivered again on another connection while they wait to be settled."""
 
 
+@discreet
 class Delivery(NamedTuple):
     """One message that arrived."""
 
@@ -20,10 +23,6 @@ class Delivery(NamedTuple):
     for those above it."""
     retained: bool = False
     """Whether the broker kept it from earlier; it is not a report of the present."""
-
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return "Delivery(...)"
 
 
 PART_BYTES = 60_000

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.discreet import discreet
 from anonymizer.settings import InputSettings, SourceSettings
 from anonymizer.settings.base import id_levels
 
@@ -25,16 +26,13 @@ class _Source(NamedTuple):
     header: str | None
 
 
+@discreet
 class Piece(NamedTuple):
     """Messages, and the bytes of their topics and payloads, see `packed.Packed`."""
 
     messages: Sequence[Message]
     stream: bytes
     bounds: Int32Array
-
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return f"Piece({len(self.messages)})"
 
 
 class KafkaTopics:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.kernels import inlined_kernel, kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.domain.discreet import discreet
 from anonymizer.pipeline.ports import Headers, Outgoing
 from anonymizer.transport.oversized import Oversized
 from anonymizer.transport.quarantine import Quarantine
@@ -43,6 +44,7 @@ class MalformedPacketError(ValueError):
     """The peer does not speak MQTT, or uses a part of it that was not negotiated."""
 
 
+@discreet
 class Publish(NamedTuple):
     """A message from the broker."""
 
@@ -53,10 +55,6 @@ class Publish(NamedTuple):
     retained: bool
     once: bool = False
     """Whether it came at QoS 2."""
-
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return "Publish(...)"
 
 
 class Pubrel(NamedTuple):
@@ -86,6 +84,7 @@ _MOST_ROWS = 4096
 """Most messages that the kernel reads at once."""
 
 
+@discreet
 class Publishes(NamedTuple):
     """Consecutive messages at QoS 0 and 1 from the broker, shape (n,), still packed."""
 
@@ -96,10 +95,6 @@ class Publishes(NamedTuple):
     mid: IntArray
     retained: BoolArray
     """`mid`, `retained`: as of `Publish`."""
-
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return "Publishes(...)"
 
 
 Packet: TypeAlias = Publishes | Publish | Puback | Pubrel | Skipped | bytes

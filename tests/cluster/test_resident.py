@@ -225,7 +225,7 @@ def _after(given: Input) -> bytes:
 
 
 def test_an_input_shows_nothing_of_its_content() -> None:
-    assert repr(Input(3, b"secret", 0.0)) == "Input(3, 6 bytes)"
+    assert repr(Input(3, b"secret", 0.0)) == "Input(...)"
 
 
 @pytest.mark.parametrize("is_awake", [True, False])

@@ -303,4 +303,4 @@ def test_a_large_table_is_read_as_a_small_one_with_the_same_cells(cells: list[An
 def test_a_column_that_was_not_read_is_refused_and_nothing_is_shown_of_a_table() -> None:
     with pytest.raises(InputError, match="no column b"):
         code_table(table(a=[1]), Declared(qis=["a", "b"]))
-    assert repr(coded(table(a=["secret"]))) == "CodedTable(1 records of 1 rows)"
+    assert "secret" not in repr(coded(table(a=["secret"])))

@@ -171,9 +171,9 @@ def test_a_source_with_too_many_devices_ends_the_counts(monkeypatch: pytest.Monk
 
 def test_what_is_stated_and_seen_shows_nothing_of_a_device() -> None:
     content, passages = some_trips(1, 3), some_passages(1, 3)
-    assert repr(content) == f"StatedTrips(3, {content.n_cells})"
-    assert repr(passages) == "StatedPassages(3)"
-    assert repr(StatedWindow(7, content)) == "StatedWindow(7)"
+    assert repr(content) == "StatedTrips(...)"
+    assert repr(passages) == "StatedPassages(...)"
+    assert repr(StatedWindow(7, content)) == "StatedWindow(...)"
     located: Any = ["a place"]
     assert "place" not in repr(SeenTick(located, None, 0.0))
 

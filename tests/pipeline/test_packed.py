@@ -56,7 +56,3 @@ def test_a_message_yields_to_a_newer_live_one_of_its_topic(
         if i == winner or (shared and is_shared(one.topic)):
             expected.append(one)
     assert [delivery for batch in left for delivery in batch] == expected[-most:]
-
-
-def test_who_and_where_is_not_in_its_repr() -> None:
-    assert repr(PackedDeliveries.of([Delivery("secret", b"60.17", 0)])) == "PackedDeliveries(1)"

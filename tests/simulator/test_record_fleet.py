@@ -78,7 +78,7 @@ def test_the_matching_settings_accept_every_part() -> None:
 
 
 def test_the_repr_of_turns_shows_neither_vehicle_nor_values() -> None:
-    assert repr(RecordFleet(3, rate_hz=1.0).take(0.0, limit=9)) == "Turns(1)"
+    assert "array" not in repr(RecordFleet(3, rate_hz=1.0).take(0.0, limit=9))
 
 
 def test_the_settings_of_all_methods_declare_the_attributes_of_the_simulators_own() -> None:

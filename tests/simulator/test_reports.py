@@ -208,7 +208,7 @@ def test_unknown_nodes_and_networks_without_coordinates_are_refused() -> None:
 
 
 def test_the_repr_of_reports_shows_no_place() -> None:
-    assert repr(played(fleet(), 0.0)) == "Reports(1)"
+    assert "array" not in repr(played(fleet(), 0.0))
 
 
 @pytest.mark.data

@@ -20,12 +20,14 @@ from anonymizer.algorithms.positions.district_routing import NOWHERE, Rows
 from anonymizer.algorithms.positions.districts import Districts
 from anonymizer.algorithms.positions.operator import CloakingOperator
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.release import Release
 
 _FREE = -1
 _STATE = ("_key_of", "_handle_of")
 
 
+@discreet
 class DistrictTick(NamedTuple):
     """The result of one tick of one district.
 
@@ -39,10 +41,6 @@ class DistrictTick(NamedTuple):
     key: KeyArray
     outcome: UInt8Array
     ended: IntArray
-
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return f"DistrictTick({len(self.outcome)})"
 
 
 class District:

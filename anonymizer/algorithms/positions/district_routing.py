@@ -13,10 +13,12 @@ import numpy as np
 from anonymizer.algorithms.positions.device_keys import KeyArray
 from anonymizer.algorithms.positions.districts import Districts
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.discreet import discreet
 
 NOWHERE = -1
 
 
+@discreet
 class Rows(NamedTuple):
     """Newest positions of distinct devices on their way to one district, shape (n,).
 
@@ -38,10 +40,6 @@ class Rows(NamedTuple):
         """Return some of the rows."""
         return Rows._make(column[rows] for column in self)
 
-    def __repr__(self) -> str:
-        """Reveal no place."""
-        return f"Rows({len(self.key)})"
-
 
 def no_rows() -> Rows:
     """Return no rows."""
@@ -56,6 +54,7 @@ def join_rows(parts: list[Rows]) -> Rows:
     return Rows._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
 
+@discreet
 class Sent(NamedTuple):
     """The rows of a tick for each district that gets any.
 
@@ -69,10 +68,6 @@ class Sent(NamedTuple):
     source: list[IntArray]
     home: IntArray
     left: IntArray
-
-    def __repr__(self) -> str:
-        """Reveal no place."""
-        return f"Sent({len(self.home)})"
 
 
 class Router:

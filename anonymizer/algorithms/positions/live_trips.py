@@ -11,12 +11,8 @@ import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.positions.protection.delay_buffer import apart
-from anonymizer.domain.arrays import (
-    FloatArray,
-    Int32Array,
-    RecordArray,
-    UInt8Array,
-)
+from anonymizer.domain.arrays import FloatArray, Int32Array, RecordArray, UInt8Array
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.protection import TripRule
 
 _MOST_NODES = 10_000
@@ -48,6 +44,7 @@ _UNKNOWN["ts"] = -np.inf
 _END = np.dtype([(name, np.float64) for name in ("start_s", "end_s", "origin", "destination")])
 
 
+@discreet
 class EndedTrip(NamedTuple):
     """A trip that has ended.
 
@@ -62,10 +59,6 @@ class EndedTrip(NamedTuple):
     origin: int
     destination: int
     route: Int32Array
-
-    def __repr__(self) -> str:
-        """Reveal no place."""
-        return "EndedTrip(...)"
 
 
 class LiveTrips:

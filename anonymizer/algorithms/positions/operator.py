@@ -25,6 +25,7 @@ from anonymizer.algorithms.positions.verification import (
     groups_that_hold,
 )
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release
@@ -297,6 +298,7 @@ UNMOVED = -2
 """Added to `OFF_GRAPH` or `IN_ZONE`: the device counts where it was, as if it were silent."""
 
 
+@discreet
 class Newest(NamedTuple):
     """What a batch of positions changed.
 
@@ -310,10 +312,6 @@ class Newest(NamedTuple):
     moved: IntArray
     left: Int32Array
     left_from: Int32Array
-
-    def __repr__(self) -> str:
-        """Reveal no place."""
-        return f"Newest({len(self.outcome)})"
 
 
 def take_newest(

@@ -34,11 +34,13 @@ import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.readings import ReadingAttribute
 
 _NO_STEP = 0.0
 
 
+@discreet
 class Known(NamedTuple):
     """The values of some devices, in their order.
 
@@ -50,10 +52,6 @@ class Known(NamedTuple):
     attribute: IntArray
     value: FloatArray
     heard_at: FloatArray
-
-    def __repr__(self) -> str:
-        """Reveal no value."""
-        return f"Known({len(self.value)})"
 
 
 class ReadingsState:

@@ -19,6 +19,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.secret_thresholds import SecretThresholds
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.discreet import discreet
 
 NO_CELL = -1
 _AREA, _RUN, _LISTED, _FLOW, _REST, _SPEED, _DWELL = range(7)
@@ -27,6 +28,7 @@ _STEP = 1e-4
 """Of speeds and dwells in a tally; published means are rounded to more."""
 
 
+@discreet
 class CellTally(NamedTuple):
     """How many devices were seen in each cell of an interval, without any protection.
 
@@ -45,10 +47,6 @@ class CellTally(NamedTuple):
     speed: IntArray
     n_dwell: IntArray
     dwell: IntArray
-
-    def __repr__(self) -> str:
-        """Reveal no place."""
-        return f"CellTally({int(self.n_in.sum())})"
 
 
 class SafeFigures(NamedTuple):

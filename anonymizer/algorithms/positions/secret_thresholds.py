@@ -47,10 +47,6 @@ class SecretThresholds:
             made = blake2b(digest_size=32, key=secret[:64], salt=salt, person=b"thresholds")
             self._key = made.digest()
 
-    def __repr__(self) -> str:
-        """Reveal nothing."""
-        return "SecretThresholds(...)"
-
     @property
     def are_sharp(self) -> bool:
         """Whether all are at k and its multiples."""

@@ -21,6 +21,7 @@ import numpy as np
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.secret_thresholds import SecretThresholds
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray, distinct
+from anonymizer.domain.discreet import discreet
 
 MOST_SPEED_MPS = 40.0
 """Faster passages count as this fast, so that one of them cannot move a mean by much."""
@@ -33,6 +34,7 @@ _EXACT = 2.0**20
 the same in whatever order, and by however many processes, they are added up."""
 
 
+@discreet
 class Passages(NamedTuple):
     """Devices on roads in intervals, each once, by interval, road and device.
 
@@ -51,10 +53,6 @@ class Passages(NamedTuple):
             self.interval[chosen], self.road[chosen], self.device[chosen], self.speed_mps[chosen]
         )
 
-    def __repr__(self) -> str:
-        """Reveal no device and no place."""
-        return f"Passages({len(self.road)})"
-
 
 class PublishedStretches(NamedTuple):
     """What is published about one interval; all numbers of devices are multiples of k.
@@ -71,6 +69,7 @@ class PublishedStretches(NamedTuple):
     spread_mps: FloatArray
 
 
+@discreet
 class PassageSums(NamedTuple):
     """Passages before their speeds are known, by interval, road and device."""
 
@@ -78,10 +77,6 @@ class PassageSums(NamedTuple):
     """Interval, road and device, shape (3, passages)."""
     sums: FloatArray
     """Metres and seconds between positions, shape (2, passages)."""
-
-    def __repr__(self) -> str:
-        """Reveal no device and no place."""
-        return f"PassageSums({self.key.shape[1]})"
 
     def at(self, chosen: BoolArray | slice) -> "PassageSums":
         """Return some of them."""

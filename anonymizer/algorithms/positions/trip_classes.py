@@ -20,6 +20,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.secret_thresholds import SecretThresholds
 from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.network import RoadNetwork
 
 N_STARTS = 8
@@ -33,6 +34,7 @@ _JUNCTIONS_OF_K = 2
 node in one case of 2 k, if nothing else tells it."""
 
 
+@discreet
 class WindowTrips(NamedTuple):
     """The trips that ended in a window.
 
@@ -45,10 +47,6 @@ class WindowTrips(NamedTuple):
     destination: IntArray
     start: IntArray
     roads: Sequence[IntArray]
-
-    def __repr__(self) -> str:
-        """Reveal no place."""
-        return f"WindowTrips({len(self.device)})"
 
     def without(self, device: int) -> "WindowTrips":
         """Return the trips of all other devices."""

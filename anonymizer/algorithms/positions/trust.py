@@ -21,6 +21,7 @@ import numpy as np
 from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.outcomes import Outcome
 
 SLACK_M = 1000.0
@@ -36,6 +37,7 @@ _RADIANS = math.pi / 180.0
 _M_PER_DEGREE = EARTH_RADIUS_M * _RADIANS
 
 
+@discreet
 class Claims(NamedTuple):
     """What devices claim, in order of arrival; all of shape (n,)."""
 
@@ -65,10 +67,6 @@ class Claims(NamedTuple):
             None if self.hearsay is None else self.hearsay[rows],
             self.message[rows],
         )
-
-    def __repr__(self) -> str:
-        """Reveal no place."""
-        return f"Claims({len(self.slot)})"
 
 
 class Trust:

@@ -17,6 +17,7 @@ from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.app.tuning.bench import Bench, Trained, Window, split_windows
 from anonymizer.domain.criteria.registry import BY_D
 from anonymizer.domain.device_ids import plain_id
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
 from anonymizer.errors import InputError, SettingsError, TransportError
@@ -41,15 +42,12 @@ _CUT_OFF = "records_of_windows_not_heard_whole"
 _LEAST_WITH_ENDS = 3
 
 
+@discreet
 class RecordedMessage(NamedTuple):
     """One message of a topic."""
 
     topic: str
     payload: bytes
-
-    def __repr__(self) -> str:
-        """Hide topic and payload."""
-        return "Message(...)"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -10,6 +10,7 @@ from anonymizer.algorithms.releases.observed import Observed
 from anonymizer.audit.findings import AuditReport
 from anonymizer.audit.stream_audit import audit_release
 from anonymizer.domain.arrays import IntArray, starts_of
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released
@@ -20,16 +21,13 @@ _SAMPLED = 1000
 """Pseudonyms for the expensive attacks, as `anonymizer audit stream` draws them."""
 
 
+@discreet
 class Sampled(NamedTuple):
     """A sample as `audit_release` takes it."""
 
     trace: Trace
     released: Released
     device_of: IntArray
-
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return "Sampled(...)"
 
 
 def attacked(

@@ -9,18 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.discreet import discreet
 
 
+@discreet
 class Departures(NamedTuple):
     """Departures of devices: the piece that is left, and when, in unix seconds, shape (n,)."""
 
     device: IntArray
     piece: IntArray
     ts: FloatArray
-
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return f"Departures({len(self.ts)})"
 
 
 def departures(device: IntArray, ts: FloatArray, piece: IntArray, *, parked_s: float) -> Departures:

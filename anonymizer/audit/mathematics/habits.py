@@ -27,6 +27,7 @@ from scipy.sparse import csr_array
 from anonymizer.algorithms.region_density import nodes_in, shares
 from anonymizer.algorithms.releases.pieces import PieceRegions
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
+from anonymizer.domain.discreet import discreet
 
 DAY_S = 86_400.0
 _LENGTHS_S = (300.0, 1800.0)
@@ -124,6 +125,7 @@ def slot_of(ts: FloatArray, length_s: float = SLOT_S) -> IntArray:
     return found
 
 
+@discreet
 class Days(NamedTuple):
     """Where devices were on some days: device, unix seconds and node of each report, shape (n,)."""
 
@@ -134,10 +136,6 @@ class Days(NamedTuple):
     def only(self, rows: BoolArray) -> "Days":
         """Return some of the reports."""
         return Days(self.device[rows], self.ts[rows], self.node[rows])
-
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return f"Days({len(self.ts)})"
 
 
 def learn_habits(days: Days, targets: IntArray, *, n_devices: int, n_nodes: int) -> Habits:

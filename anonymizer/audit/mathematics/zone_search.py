@@ -18,6 +18,7 @@ from anonymizer.algorithms.geodesy import chord_of_m, haversine_m, unit_vectors
 from anonymizer.algorithms.releases.observed import Observed
 from anonymizer.audit.mathematics.indistinguishability import instants_of
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.network import RoadNetwork
 
 SELDOM = (0.0, 0.05, 0.2)
@@ -31,15 +32,12 @@ _ROUNDING = 1e-9
 """Sums that differ by no more, relative to their size, are equal."""
 
 
+@discreet
 class GuessedPlaces(NamedTuple):
     """Guessed places in WGS84 degrees, the best guess first, shape (guesses,)."""
 
     lat: FloatArray
     lon: FloatArray
-
-    def __repr__(self) -> str:
-        """Return the number alone."""
-        return f"Places({len(self.lat)})"
 
 
 def n_covering(observed: Observed, n_nodes: int) -> FloatArray:

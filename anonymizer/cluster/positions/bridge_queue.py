@@ -6,11 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.discreet import discreet
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries, receipts_of, waiting_bytes
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 
+@discreet
 class Load(NamedTuple):
     """What is sent to a stage at once.
 
@@ -22,10 +24,6 @@ class Load(NamedTuple):
     receipts: list[int]
     n_messages: int
     n_bytes: int
-
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return f"Load({self.n_messages} messages)"
 
 
 class BridgeQueue:

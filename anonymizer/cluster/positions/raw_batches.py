@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Meta
 
 from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.discreet import discreet
 from anonymizer.pipeline.packed_deliveries import Packed, PackedDeliveries, in_groups
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
@@ -28,6 +29,7 @@ default."""
 _Int = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]
 
 
+@discreet
 class Raw(NamedTuple):
     """Messages of a bridge for a source, and how far the bridge has come."""
 
@@ -41,10 +43,6 @@ class Raw(NamedTuple):
     arrivals: Sequence[Arrivals]
     """Batches in order of arrival, with the unix time at which each arrived. The receipts of their
     messages are not kept."""
-
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return f"Raw({self.bridge!r}, {self.tick}, {len(self.arrivals)} batches)"
 
 
 class _Columns(msgspec.Struct, array_like=True, frozen=True):

@@ -10,6 +10,7 @@ from anonymizer.algorithms.positions.district_routing import NOWHERE, Sent
 from anonymizer.algorithms.positions.operator import Newest
 from anonymizer.cluster.positions.stage_messages import Report, decode_report, encode_report
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.discreet import discreet
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.pipeline.positions.tick.zone_places import suppress_hidden
 
@@ -82,15 +83,12 @@ class SentTick:
         return outcome
 
 
+@discreet
 class Booked(NamedTuple):
     """A tick that all districts have reported."""
 
     sent: SentTick
     reports: Sequence[Report]
-
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return f"Booked({self.sent.tick})"
 
 
 class SentTicks:

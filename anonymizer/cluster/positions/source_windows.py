@@ -7,11 +7,14 @@ windows; then they are left out.
 
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from anonymizer.domain.discreet import discreet
+
 _NEVER = -(1 << 62)
 _T = TypeVar("_T")
 _Content = TypeVar("_Content")
 
 
+@discreet
 class WindowPiece(NamedTuple, Generic[_T]):
     """Some of what a source states of a window."""
 
@@ -24,10 +27,6 @@ class WindowPiece(NamedTuple, Generic[_T]):
     """Whether no other piece of the same follows."""
     content: _T
     """What is stated."""
-
-    def __repr__(self) -> str:
-        """Show no content."""
-        return f"WindowPiece({self.source}, {self.window}, {self.piece})"
 
 
 class SourceWindows(Generic[_Content]):

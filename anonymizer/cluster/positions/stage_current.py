@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
 from anonymizer.outputs.current.current_groups import (
@@ -29,6 +30,7 @@ _PIECE_BYTES = 512 * 1024
 _NEVER = -(1 << 62)
 
 
+@discreet
 class StatedPiece(NamedTuple):
     """A piece of what holds in a district.
 
@@ -41,10 +43,6 @@ class StatedPiece(NamedTuple):
     at_s: float
     is_last: bool
     payloads: Sequence[bytes]
-
-    def __repr__(self) -> str:
-        """Show no content."""
-        return f"StatedPiece({self.lane}, {self.turn}, {len(self.payloads)} messages)"
 
 
 _ENCODER = msgspec.msgpack.Encoder()

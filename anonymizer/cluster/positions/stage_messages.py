@@ -15,12 +15,14 @@ from anonymizer.algorithms.positions.district_routing import NOWHERE, Rows
 from anonymizer.algorithms.positions.readings import Known
 from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
+from anonymizer.domain.discreet import discreet
 
 BATCH, REPORT = b"B", b"P"
 """First bytes; `raw_batches.RAW` is another."""
 _SLOT_BITS = 32
 
 
+@discreet
 class Readings(NamedTuple):
     """All readings of some devices that a source knows; they replace what it sent before.
 
@@ -30,10 +32,6 @@ class Readings(NamedTuple):
     key: KeyArray
     known: Known
 
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return f"Readings({len(self.key)})"
-
 
 def no_readings() -> Readings:
     """Return the readings of no devices."""
@@ -41,6 +39,7 @@ def no_readings() -> Readings:
     return Readings(np.zeros(0, np.uint64), Known(none, none, np.zeros(0), np.zeros(0)))
 
 
+@discreet
 class Batch(NamedTuple):
     """The rows of a tick that a source sends to a district.
 
@@ -55,11 +54,8 @@ class Batch(NamedTuple):
     readings: Readings
     withdrawn: IntArray = np.zeros(0, np.int64)
 
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return f"Batch({self.source}, {self.tick}, {self.rows!r})"
 
-
+@discreet
 class Report(NamedTuple):
     """What a district tells a source about a tick.
 
@@ -74,10 +70,6 @@ class Report(NamedTuple):
     outcome: Sequence[UInt8Array]
     released: Int32Array
     ended: Int32Array
-
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return f"Report({self.lane}, {self.tick})"
 
 
 def handles_of(source: int, slot: Int32Array) -> IntArray:

@@ -11,6 +11,7 @@ from anonymizer.algorithms.positions.device_keys import KeyArray, Keys, slots_as
 from anonymizer.algorithms.positions.safe_counts import NO_CELL, CellTally, tally
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.pipeline.positions.tick.device_rows import DeviceRows
 
@@ -34,6 +35,7 @@ _COLUMNS = (
 )
 
 
+@discreet
 class CountedInterval(NamedTuple):
     """An interval that has ended, and the devices that were seen in it."""
 
@@ -63,10 +65,6 @@ class CountedInterval(NamedTuple):
             speed_mps=self.speed_mps,
             dwell_s=self.dwell_s,
         )
-
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return f"CountedInterval({self.number})"
 
 
 class CountedDevices:

@@ -11,6 +11,7 @@ from anonymizer.algorithms.positions.device_keys import Keys
 from anonymizer.algorithms.positions.live_passages import LivePassages
 from anonymizer.algorithms.positions.street_hours import PassageSums
 from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.discreet import discreet
 from anonymizer.outputs.output import SeenTick, StatedWindow
 from anonymizer.outputs.streets.street_hours import StreetFinder
 from anonymizer.outputs.windows import EndedWindows, promised_k
@@ -18,15 +19,12 @@ from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.settings import Settings
 
 
+@discreet
 class StatedPassages(NamedTuple):
     """Some of the passages of an hour; `k`: the largest promised while its reports came."""
 
     k: int
     passages: PassageSums
-
-    def __repr__(self) -> str:
-        """Reveal no passage."""
-        return f"StatedPassages({self.k})"
 
 
 class StreetWatch:

@@ -7,6 +7,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.device_keys import Keys
 from anonymizer.algorithms.positions.trip_classes import WindowTrips, n_cells_of
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
 from anonymizer.outputs.cells import CELLS, cells_of
@@ -36,6 +37,7 @@ _OTHER_CELLS = "other_cells"
 """Why a window is suppressed: sources state it in the cells of another k."""
 
 
+@discreet
 class StatedTrips(NamedTuple):
     """Some of the trips of a window.
 
@@ -46,10 +48,6 @@ class StatedTrips(NamedTuple):
     k: int
     n_cells: int
     trips: WindowTrips
-
-    def __repr__(self) -> str:
-        """Reveal no trip."""
-        return f"StatedTrips({self.k}, {self.n_cells})"
 
 
 class TripsWatch(TripWindows):

@@ -10,12 +10,14 @@ from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import Classes
 from anonymizer.algorithms.records.generalized_values import whole
 from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.records import Attribute, Records
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.kaca_model import mean_of
 
 
+@discreet
 class ClassMessage(msgspec.Struct, rename={"class_": "class"}):
     """One equivalence class.
 
@@ -35,10 +37,6 @@ class ClassMessage(msgspec.Struct, rename={"class_": "class"}):
     qis: Mapping[str, Any]
     sensitive: Mapping[str, Sequence[str | float | None]]
     measures: Mapping[str, Any] | msgspec.UnsetType = msgspec.UNSET
-
-    def __repr__(self) -> str:
-        """Return no content."""
-        return "ClassMessage(...)"
 
 
 class Numbers(NamedTuple):

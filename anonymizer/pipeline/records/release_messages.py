@@ -11,22 +11,20 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from anonymizer.domain.discreet import discreet
 from anonymizer.pipeline.records.store_port import PublishedWindow
 
 _CLASSES, _WINDOW = b"P", b"Q"
 _Window = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]
 
 
+@discreet
 class ReleasedClasses(NamedTuple):
     """Classes of a window, as they are published."""
 
     stream: str
     window: _Window
     payloads: Sequence[bytes]
-
-    def __repr__(self) -> str:
-        """Reveal no content."""
-        return f"ReleasedClasses({self.stream!r}, {self.window}, {len(self.payloads)} classes)"
 
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import NamedTuple, Protocol
 
+from anonymizer.domain.discreet import discreet
 from anonymizer.pipeline.ports import Outgoing
 
 _FORGET_AFTER = 1000
@@ -25,6 +26,7 @@ def forgotten_before(window: int, *, length_s: float) -> int:
     return window - max(_FORGET_AFTER, ceil(_FORGET_AFTER_S / length_s))
 
 
+@discreet
 class PartRow(NamedTuple):
     """The newest part of one source of one vehicle in one window.
 
@@ -37,10 +39,6 @@ class PartRow(NamedTuple):
     source: int
     ts: float
     cells: bytes
-
-    def __repr__(self) -> str:
-        """Reveal neither vehicle nor values."""
-        return "PartRow(...)"
 
 
 class Waiting(NamedTuple):

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from anonymizer.domain.device_ids import id_of
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.person_key import vehicle_key
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries
@@ -23,6 +24,7 @@ _MOST_KEPT_S = 120.0
 after the length of the shortest window if that is less."""
 
 
+@discreet
 class RecordRoute(NamedTuple):
     """The stream, source and vehicle of a topic's messages.
 
@@ -34,10 +36,6 @@ class RecordRoute(NamedTuple):
     source: int
     vehicle: bytes
     topic: bytes = b""
-
-    def __repr__(self) -> str:
-        """Do not reveal the vehicle."""
-        return "RecordRoute(...)"
 
 
 def topic_filter(source: SourceSettings) -> str:

@@ -51,4 +51,3 @@ def test_figures_have_thresholds_of_their_own() -> None:
     keys = [(0, i) for i in range(200)]
     passed = thresholds.passes(keys, np.full(200, K + K // 2), K)
     assert 60 < passed.sum() < 140
-    assert "secret" not in repr(thresholds).removeprefix("SecretThresholds")

@@ -51,7 +51,7 @@ def test_a_device_passes_a_road_once_in_an_hour_with_the_speed_of_its_steps() ->
     # On road 5: 100 m in 10 s, and half of 60 m in half of 10 s. An hour later, and of a device
     # that is seen once, nothing is known.
     assert found.speed_mps == pytest.approx([130 / 15, np.nan, 6, np.nan], nan_ok=True, rel=1e-5)
-    assert repr(found) == "Passages(4)"
+    assert repr(found) == "Passages(...)"
 
 
 def test_positions_off_the_roads_are_no_passages_and_no_step_is_faster_than_the_bound() -> None:

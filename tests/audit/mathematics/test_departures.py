@@ -16,7 +16,7 @@ def test_a_device_leaves_when_it_reports_after_a_long_silence() -> None:
     assert left.device.tolist() == [0, 0, 1, 1]
     assert left.piece.tolist() == [3, 3, 4, 6], "what is in no piece is no place"
     assert left.ts.tolist() == [0.0, 60.0, 5.0, 1000.0]
-    assert repr(left) == "Departures(4)"
+    assert repr(left) == "Departures(...)"
 
 
 def test_without_reports_nobody_leaves() -> None:

@@ -40,6 +40,7 @@ from anonymizer.domain.arrays import (
     RecordArray,
     UInt8Array,
 )
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.protection import TripRule
 
 _RULE = np.dtype([(field.name, np.float64) for field in fields(TripRule)])
@@ -62,15 +63,12 @@ class TripTick:
     duplicate: RecordArray
 
 
+@discreet
 class Forgotten(NamedTuple):
     """Devices that have been forgotten."""
 
     slot: Int32Array
     trip_end: RecordArray
-
-    def __repr__(self) -> str:
-        """Reveal no position."""
-        return "Forgotten(...)"
 
 
 class TripEnds:

@@ -13,6 +13,7 @@ import numpy as np
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.codecs.layouts import Layout
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, RecordArray
+from anonymizer.domain.discreet import discreet
 from anonymizer.pipeline.name_hashes import Bytes
 from anonymizer.pipeline.positions.decode.flat_json import json_message
 from anonymizer.pipeline.positions.decode.flat_msgpack import msgpack_message
@@ -55,6 +56,7 @@ _FEWEST_BYTES = len(b"\x82\xa3lat\x01\xa3lon\x01")
 """No position takes less. No reading takes less than 2."""
 
 
+@discreet
 class Found(NamedTuple):
     """What was read of a batch of messages, in order of arrival.
 
@@ -65,10 +67,6 @@ class Found(NamedTuple):
     positions: RecordArray
     readings: RecordArray
     left: IntArray
-
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return "Found(...)"
 
 
 class Reader:

@@ -17,6 +17,7 @@ from msgspec import structs
 from anonymizer.codecs.times import second_reading
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.device_ids import plain_id
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.id_shares import IdShares
@@ -43,6 +44,7 @@ _LEAST_REPEAT_S, _MOST_AGE_S = 1800.0, 10_800.0
 """The least that clocks repeat, of Lord Howe Island; older times are late whichever they are."""
 
 
+@discreet
 class _Rows(NamedTuple):
     """Positions of some messages; see `Decoded` for what is not said here."""
 
@@ -67,10 +69,6 @@ class _Rows(NamedTuple):
         columns = [column[index] for column in self[:_N_OF_POSITIONS]]
         of_readings = (column[order] for column in self[_N_OF_POSITIONS + 1 :])
         return _Rows._make([*columns, row[order], *of_readings])
-
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return "_Rows(...)"
 
 
 _N_OF_POSITIONS = _Rows._fields.index("reading_row")
@@ -119,6 +117,7 @@ class _Lists:
 _NO_ROWS = _Lists().rows()
 
 
+@discreet
 class Refused(NamedTuple):
     """Devices of which messages were refused, each once for an input and an outcome.
 
@@ -129,10 +128,6 @@ class Refused(NamedTuple):
     input: list[int]
     outcome: list[int]
     names: list[str]
-
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return f"Refused({len(self.sender)})"
 
 
 class Decoder:

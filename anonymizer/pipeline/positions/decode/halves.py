@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -12,6 +13,7 @@ _MOST = 100_000
 """Devices of which halves are kept; beyond that, those whose last half is oldest are forgotten."""
 
 
+@discreet
 class _Kept(NamedTuple):
     """The newest latitude and longitude of a device, each with its time in unix seconds."""
 
@@ -19,10 +21,6 @@ class _Kept(NamedTuple):
     lat_ts: float = -inf
     lon: float = nan
     lon_ts: float = -inf
-
-    def __repr__(self) -> str:
-        """Reveal no place."""
-        return "_Kept(...)"
 
 
 class Halves:

@@ -62,10 +62,6 @@ class NameTable:
         """Return the number of names."""
         return self._n
 
-    def __repr__(self) -> str:
-        """Return the size alone: names are device ids."""
-        return f"NameTable({self._n} names)"
-
     @property
     def n_bytes(self) -> int:
         """Memory of the names, as it counts towards the limit."""
@@ -299,10 +295,6 @@ class Senders:
     def __len__(self) -> int:
         """Return the number of senders."""
         return len(self._names)
-
-    def __repr__(self) -> str:
-        """Return the number alone."""
-        return f"Senders({len(self)})"
 
     def topics(self, messages: PackedDeliveries) -> IntArray:
         """Return the sender that the topic of each message is, shape (n,).

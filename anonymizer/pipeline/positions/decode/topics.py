@@ -11,6 +11,7 @@ from anonymizer.codecs import Codec
 from anonymizer.codecs.layouts import LAYOUTS
 from anonymizer.codecs.times import zone_of
 from anonymizer.domain.device_ids import id_of, plain_id
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.fixes import Fix, Places
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.topic_patterns import pattern_of
@@ -39,6 +40,7 @@ class Treatment(IntEnum):
         return {"mobile": cls.MOBILE, "fixed": cls.CLOAKED, "public": cls.PUBLIC}[settings.kind]
 
 
+@discreet
 class Route(NamedTuple):
     """Codec, device and treatment of the messages of one topic.
 
@@ -62,10 +64,6 @@ class Route(NamedTuple):
             return self.codec(payload)
         codec = self.bare.get(topic.rpartition("/")[2])
         return (Outcome.INVALID__NOT_SELECTED,) if codec is None else codec(payload)
-
-    def __repr__(self) -> str:
-        """Reveal no device."""
-        return "Route(...)"
 
 
 def subscription(topic: str) -> str:

@@ -143,10 +143,6 @@ class DeviceZones:
         # Compiles the kernel, which the first statement would else do in the middle of a tick.
         self._owned.contains(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 
-    def __repr__(self) -> str:
-        """Return the number of devices alone."""
-        return f"DeviceZones({len(self._said_of)} devices)"
-
     @property
     def n_left_out(self) -> int:
         """Devices hidden for lack of room for their zones; a publisher shut out counts as one."""

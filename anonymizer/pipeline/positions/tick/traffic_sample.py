@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.ledger import NOT_PUBLISHED, NOT_THE_NEWEST
 from anonymizer.pipeline.positions.tick.engine import TickRelease
@@ -26,6 +27,7 @@ MOST_PLACES = 40_000_000
 DeviceKeys = NDArray[np.uint64]
 
 
+@discreet
 class SampledTick(NamedTuple):
     """The input and the output of a tick.
 
@@ -55,10 +57,6 @@ class SampledTick(NamedTuple):
     def n_places(self) -> int:
         """How many places an attack must keep in memory for it."""
         return self.n_devices if self.release.n_groups else 0
-
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return "SampledTick(...)"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

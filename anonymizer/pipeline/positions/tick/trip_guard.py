@@ -6,6 +6,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.protection import TripEnds
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int8Array, Int32Array, IntArray
+from anonymizer.domain.discreet import discreet
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ledger import Ledger
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from anonymizer.settings import TripSettings
 
 
+@discreet
 class Positions(NamedTuple):
     """Positions of devices that have a slot, with plausible times; all of shape (n,).
 
@@ -29,10 +31,6 @@ class Positions(NamedTuple):
     heading: FloatArray | None = None
     node: Int32Array | None = None
     layer: Int8Array | None = None
-
-    def __repr__(self) -> str:
-        """Reveal no place."""
-        return "Positions(...)"
 
     def only(self, chosen: BoolArray | IntArray) -> "Positions":
         """Return the chosen positions: a mask of shape (n,), or rows."""

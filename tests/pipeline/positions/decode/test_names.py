@@ -141,9 +141,3 @@ def test_hashes_of_different_names_differ() -> None:
     hashes = hash_of(*spans(*names))
     assert (hashes >= 0).all()
     assert len(set(hashes.tolist())) == len(set(names))
-
-
-def test_the_repr_of_a_table_shows_no_name() -> None:
-    table = NameTable()
-    add(table, b"truck-7")
-    assert repr(table) == "NameTable(1 names)"

@@ -95,9 +95,3 @@ def test_positions_are_read_though_there_is_no_room_for_their_senders() -> None:
     assert [decoded.device(row) for row in range(len(decoded.sender))] == ["a", "b"]
     devices = DeviceTable(secret=b"", max_devices=9)
     assert decoded.slots(np.arange(2), devices).tolist() == [0, 1]
-
-
-def test_who_speaks_is_not_in_the_repr_of_senders() -> None:
-    senders = Senders(TopicRouter(INPUTS))
-    senders.topics(packed("buses/secret"))
-    assert repr(senders) == "Senders(1)"
