@@ -334,4 +334,4 @@ def test_a_new_criterion_is_one_file(module: str) -> None:
     assert done.returncode == 0, done.stdout[-3000:]
     n_of_options = 3  # its limits in two models, and that what is given reaches its field
     n_of_numbers = 4 if name == "min_range" else 0
-    assert f"{7 + n_of_options + n_of_numbers} passed" in done.stdout
+    assert f"{8 + n_of_options + n_of_numbers} passed" in done.stdout
