@@ -204,7 +204,7 @@ class TableOptions(ColumnOptions):
         str | None,
         Option(
             told(lambda each: f"{', '.join(each.methods)}.")
-            + " hilbert and kmeans are as published, printed is the paper's Algorithm 3 as listed.",
+            + " hilbert and kmeans are as published, printed as listed; sighted sees all values.",
             shown="the first; hilbert if the time budget is too short for best",
         ),
     ] = None

@@ -5,7 +5,7 @@ of a column, the form of its cells, and whether it tells people apart, alone and
 doubt it is a quasi-identifier.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -27,11 +27,13 @@ from anonymizer.audit.repeating_columns import alike_columns
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError
+from anonymizer.files.coded_columns import texts
 from anonymizer.files.coded_table import Declared, cells_of, code_table
 from anonymizer.files.column_names import said_by
 from anonymizer.files.free_text import told_of
 from anonymizer.files.identifiers import recognized
 from anonymizer.files.tables import TextTable
+from anonymizer.files.words_in_doubt import merged_cells
 
 _ALL_SETS = 10
 """Columns of which every set is looked at; of more, sets of up to `_FEW`."""
@@ -225,7 +227,7 @@ def profile(
     suggested = [found_out or _scored(*part[j], little=little) for j, found_out in enumerate(told)]
     alike = alike_columns(coded.records, coded.schema, seed=0)
     suggested = [
-        (role, f"{why}; it tells {', '.join(alike[name])}" if name in alike else why)
+        (role, "; ".join([why, *_besides(table, name, alike.get(name))]))
         for name, (role, why) in zip(names, suggested, strict=True)
     ]
     columns = tuple(
@@ -276,6 +278,13 @@ def _alone(column: Int32Array) -> tuple[int, float, float]:
     n = times.sum()
     alike = (times * (times - 1)).sum() / (n * (n - 1)) if n > 1 else 0.0
     return len(times), float(1 - alike), float((times == 1).sum() / n)
+
+
+def _besides(table: TextTable, name: str, tells: Sequence[str] | None) -> Iterator[str]:
+    if tells:
+        yield f"it tells {', '.join(tells)}"
+    if merged := merged_cells(texts(table, name)):
+        yield merged
 
 
 def _told(

@@ -223,6 +223,8 @@ class TableAuditReport(_Part):
         Utility of each quasi-identifier, and of a model; None: no target was named.
     folds
         Writings of the original that count as one value.
+    in_doubt
+        What of the original may mean something else than it counts as.
     kept_anyway
         Why columns are published although they hold direct identifiers.
     judged
@@ -244,6 +246,7 @@ class TableAuditReport(_Part):
     columns: tuple[ColumnUtility, ...] = ()
     model: ModelUtility | None = None
     folds: tuple[Fold, ...] = ()
+    in_doubt: tuple[str, ...] = ()
     kept_anyway: dict[str, str] = {}
     judged: Judged | None = None
 

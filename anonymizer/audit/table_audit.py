@@ -15,6 +15,7 @@ from anonymizer.files.coded_table import Declared, code_table, in_meaning
 from anonymizer.files.meanings import in_spelling
 from anonymizer.files.published_tables import read_published, read_row_map
 from anonymizer.files.tables import TextTable, read_table, without_escapes
+from anonymizer.files.words_in_doubt import in_doubt
 
 
 def audit_table(
@@ -83,6 +84,7 @@ def audit_table(
     reached, findings = case.reached, mounted(Subject.TABLE, case)
     return TableAuditReport(
         folds=folds,
+        in_doubt=tuple(in_doubt(table, declared)),
         kept_anyway=dict(reasons or {}),
         holds=not any(finding.fails for finding in findings),
         n_rows=coded.n_rows,

@@ -114,6 +114,8 @@ def table_summary(report: "TableAuditReport", title: str) -> Table:
         summary.add_row("kept anyway", escape(f"{name}: {reason}"))
     for fold in report.folds:
         summary.add_row("one value", escape(str(fold)))
+    for doubt in report.in_doubt:
+        summary.add_row("in doubt", escape(doubt))
     loss = report.gcp
     summary.add_row(
         "GCP", f"range {loss.range:.4f}, set {loss.set:.4f}, taxonomy {loss.taxonomy:.4f}"

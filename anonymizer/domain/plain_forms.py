@@ -79,11 +79,14 @@ _COMPARED = tuple(
 )
 """What is written in several ways, and how it is compared, in this order; before it, the signs of
 which a text has one if it is written so, there or by what came before."""
+_CODED = re.compile(r"(?i)^([^\W\d][^\d()\[\]]*?) ?[ (\[]([a-z]\d\d(?:\.?\d)?)[)\]]?$")
+"""Words before a code, which others put first."""
 _SIGNS = frozenset[str]().union(*(signs for signs, _, _ in _COMPARED))
 _FORMAT = "Cf"
 _WHOLE, _APART = 4, re.compile(r"[\W_]+")
 _MARKS = re.compile(r"\.+|_+|-+|/+|\?+")
 _ANSWER, _AROUND = frozenset({"none"}), "".join(map(chr, range(33, 48))) + " :;<=>?@[]^_`{|}~"
+_ENDS, _CODE_ENDS = frozenset(">})"), frozenset("0123456789)]")
 _YO = ("\u0435\u0308", "\u0415\u0308")
 """The Russian letter that is mostly written without its dots."""
 _LEAST_WITH_ACCENTS = 4
@@ -97,6 +100,10 @@ def plain_form(text: str) -> str:
     """  # noqa: D205  a list
     if "&" in text and _ENTITY.search(text):
         text = unescape(text)
+    if text[-1:] in _ENDS:
+        from anonymizer.domain.wrapped_texts import unwrapped  # noqa: PLC0415  few texts are
+
+        text = unwrapped(text)
     if text.isascii():
         if text.isprintable() and "  " not in text:
             return in_digits(text.strip())
@@ -170,6 +177,8 @@ def compared_form(text: str) -> str:
     """
     if text.isalpha():
         return text
+    if text[-1:] in _CODE_ENDS:
+        text = _CODED.sub(r"\2 \1", text)
     has = _SIGNS.intersection(text)
     for signs, form, put in _COMPARED if has else ():
         if not signs.isdisjoint(has):

@@ -51,7 +51,7 @@ _CRITERIA = [each for each in FURTHER if each.of is not Of.SOURCE]
 
 
 def _unstated(criterion: ClassCriterion) -> float | None:
-    return None if criterion.safe is not None or criterion.per_attribute else criterion.default
+    return None if criterion.unstated or criterion.per_attribute else criterion.default
 
 
 class Anonymizer(RowTransformer):

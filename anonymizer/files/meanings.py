@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Spelling: TypeAlias = Mapping[str, str | None]
 """By cell of a column: how it is published and compared, None where it is missing."""
 _PLAIN = "^[!-~]+( [!-~]+)*$"
-_SEPARATED = "^[+-]?[0-9][0-9.]*[,' ]|^[(\\[{]|-$|&"
+_SEPARATED = "^[+-]?[0-9][0-9.]*[,' ]|^[(\\[{]|-$|&|[>)]$|[^0-9] (?i:[a-z])[0-9]{2}[0-9.]*$"
 _WORDED = rf"(?i)[0-9] ?(pct|per ?cent|prozent|procent|pour|por)|\b({CURRENCIES})\b|[$]"
 _BETWEEN, _JOINED = r"[_/'`\" ]|^=|[.,;:]+$", "([a-z])[-.]"
 """What may be left out or differ within a text, and more than that: then all is looked at."""

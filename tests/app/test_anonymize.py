@@ -769,7 +769,7 @@ def test_means_change_no_class() -> None:
     table = pl.DataFrame(
         {"job": rng.choice(["x", "y"], 600), "ill": illness, "pay": rng.random(600)}
     )
-    plan = replace(PLAN, method="hilbert", model="kld", promise=Promise(k=4, l=3))
+    plan = replace(PLAN, method="printed", model="kld", promise=Promise(k=4, l=3))
     declared = Declared(qis=["job"], sensitive=["ill"])
     without, measured = (
         anonymize(TextTable(Path("t.csv"), table), declared, each).report.n_classes

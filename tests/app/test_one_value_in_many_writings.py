@@ -115,6 +115,12 @@ ONE = [
     ("\u201cflu\u201d", "flu", "\u201eflu\u201c", "\xabflu\xbb"),
     ("o\u02bbbrien", "o'brien", "o\u201bbrien"),
     ("a-b", "a\u2014b", "a \u2014 b"),
+    ('{"a": 1, "b": [2]}', '{"b":[2],"a":1}', '{ "b": [2], "a": 1 }'),
+    ("diabetes (E11)", "diabetes E11", "E11 diabetes", "Diabetes [E11]"),
+    ("100k", "100000", "100K", "100.0k"),
+    ("<b>flu</b>", "flu", "<span class='x'>flu</span>", "&lt;b&gt;flu&lt;/b&gt;"),
+    ("POINT (10 20)", "POINT(10 20)", "point ( 10  20 )", "POINT(10.0 20.00)"),
+    ("POLYGON((0 0, 1 0, 1 1))", "POLYGON ((0 0,1 0,1 1))"),
 ]
 TWO = [
     ("A01", "A10"),
@@ -168,6 +174,11 @@ TWO = [
     ("none", "Unknown fever", "flu"),
     ("Na", "K", "Ca"),
     ("37.2", "37.20000076293", "37.2000007"),
+    ('{"a": 1, "b": 2}', '{"a": 2, "b": 1}'),
+    ("diabetes (E11)", "diabetes (E12)", "asthma (E11)"),
+    ("100k", "100", "100m", "1000"),
+    ("<5", "<5>"),
+    ("POINT (1 23)", "POINT (12 3)"),
 ]
 NOBODYS = ["#BEZUG!", "#WERT!", "#N/V", "#NOMBRE?", "#\u00a1REF!", "Err:502", "+inf",
            "not recorded", "UNK", "ohne Angabe", "\u4e0d\u660e", "??",

@@ -102,6 +102,27 @@ def test_k_alone_leaks_and_two_values_of_each_attribute_do_not(tmp_path: Path) -
     assert found.figures["n_people"] > 0
 
 
+@pytest.mark.parametrize("both", [True, False])
+def test_two_sources_together_are_an_adversary_too(*, both: bool) -> None:
+    rows = {"home": ["a", "a", "b", "b"] * 2, "work": ["c", "d", "c", "d"] * 2}
+    ill = ["flu", "gout", "gout", "flu"] if both else ["flu", "flu", "gout", "gout"]
+    frame = pl.DataFrame(rows | {"ill": ill * 2})
+    classes = pl.DataFrame({"class_id": ["0", "1", "2", "3"] * 2})
+    out = classes.hstack(frame).with_row_index("in_row").sort("class_id", "in_row")
+    numbers = pl.DataFrame({"in_row": out["in_row"], "out_row": range(8)}).cast(pl.String)
+    report = audit_table(
+        TextTable(Path("t.csv"), frame),
+        TextTable(Path("o.csv"), out.drop("in_row")),
+        Declared(qis=["home", "work"], sensitive=["ill"], sources=[["home"], ["work"]]),
+        Promise(k=2, d=0, l=0),
+        auditor_map=TextTable(Path("m.csv"), numbers.sort("in_row")),
+        bands={},
+    )
+    assert report.holds
+    found = finding(report, "linkability (values)", "home + work -> ill").figures
+    assert (found["n_people"], found["n_people_of_one"]) == (8, 0 if both else 8)
+
+
 def test_a_label_that_does_not_cover_a_member_is_found(release: Release) -> None:
     def narrow(rows: Rows) -> None:
         for row in rows:

@@ -31,6 +31,7 @@ def compared_form(text: str) -> str:
     """As `plain_forms.compared_form`."""
     if text.isalpha():
         return text
+    text = forms._CODED.sub(r"\2 \1", text)
     for _, form, put in forms._COMPARED:
         text = form.sub(put, text)
     return text

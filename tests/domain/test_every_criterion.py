@@ -183,6 +183,30 @@ def test_an_estimator_takes_it_by_its_name_and_keeps_it(criterion: ClassCriterio
             Anonymizer("kd", k=5, d=1, **roles | {criterion.name: text}).fit(PEOPLE)
 
 
+@each_further
+def test_a_bound_that_no_class_can_have_is_refused_wherever_it_is_stated(
+    criterion: ClassCriterion,
+) -> None:
+    if criterion.is_most:
+        assert criterion.most == 1  # a share, or a distance of shares
+    for bound in (criterion.least - 0.01, criterion.most + 0.01, float("nan")):
+        if bound == float("inf"):
+            continue
+        stated: Any = {number_of(criterion): bound} if criterion.per_attribute else bound
+        asked: dict[str, Any] = {"qi": ["age"], "sa": ["ill", "pay"], criterion.name: stated}
+        said = f"{criterion.name}: must be a number"
+        with pytest.raises(SettingsError, match=said):
+            anonymizer.anonymize(PEOPLE, k=2, **asked)
+        with pytest.raises(SettingsError, match=said):
+            anonymizer.audit_table(PEOPLE, PEOPLE, auditor_map=PEOPLE, **asked)
+        if criterion.name in signature(Anonymizer).parameters:
+            own: dict[str, Any] = {"sensitive": ["ill", "pay"], criterion.name: stated}
+            with pytest.raises(ValueError, match=said):
+                Anonymizer("kd", k=2, **own).fit(PEOPLE)
+        with pytest.raises(ValidationError, match=criterion.name):
+            Settings.model_validate({"streams": [a_stream({criterion.name: stated})]})
+
+
 @pytest.mark.parametrize("criterion", BY_NAME, ids=lambda each: each.name)
 def test_a_bound_of_what_is_no_number_of_its_kind_is_refused_wherever_it_is_stated(
     criterion: ClassCriterion,
@@ -310,4 +334,4 @@ def test_a_new_criterion_is_one_file(module: str) -> None:
     assert done.returncode == 0, done.stdout[-3000:]
     n_of_options = 3  # its limits in two models, and that what is given reaches its field
     n_of_numbers = 4 if name == "min_range" else 0
-    assert f"{7 + n_of_options + n_of_numbers} passed" in done.stdout
+    assert f"{8 + n_of_options + n_of_numbers} passed" in done.stdout

@@ -3,17 +3,17 @@
 from anonymizer.algorithms.models.model import Model
 from anonymizer.algorithms.records.methods import methods_in
 
-BY_VALUES = "anonymizer.algorithms.records.class_methods"
+BLIND = methods_in("anonymizer.algorithms.records.blind_classes", "best", "hilbert", "mondrian")
 ABOUT_STREAMS = (
     "`hilbert`, the published algorithm, takes milliseconds; `best` searches for up to `budget_s`;"
-    " `auto` is `best` where `budget_s` is long enough for the window's records, otherwise"
-    " `hilbert`, and ends when the stream's next window is due or others wait."
+    " `auto` is `best` where `budget_s` is long enough for the window's records, else `hilbert`,"
+    " and ends when the next window is due or others wait; `sighted` (`kld`) sees all values."
 )
 MODEL = Model(
     name="kd",
     promises=("k", "d"),
     d=2,
-    methods=methods_in(BY_VALUES, "best", "hilbert", "mondrian"),
+    methods=BLIND,
     of_streams=("hilbert", "best"),
     title="(k,d)-anonymity",
     explained="At least {k} vehicles share each row, and at least {d} different values stand behind"

@@ -1,6 +1,6 @@
 """(k,l,d)-diversity: (k,d)-anonymity with l values of every sensitive attribute in each class."""
 
-from anonymizer.algorithms.models.kd import ABOUT_STREAMS, BY_VALUES
+from anonymizer.algorithms.models.kd import ABOUT_STREAMS, BLIND
 from anonymizer.algorithms.models.model import Model
 from anonymizer.algorithms.records.methods import methods_in
 
@@ -10,8 +10,8 @@ MODEL = Model(
     d=2,
     l=2,
     needs_sensitive=True,
-    methods=methods_in(BY_VALUES, "best", "hilbert", "mondrian", "printed"),
-    of_streams=("hilbert", "best"),
+    methods=BLIND | methods_in("anonymizer.algorithms.records.class_methods", "sighted", "printed"),
+    of_streams=("hilbert", "best", "sighted"),
     title="(k,l,d)-diversity",
     explained="At least {k} vehicles share each row, as with (k,d) = ({k},{d}); and they have at"
     " least {l} different sensitive values, so that a row tells nobody's.",

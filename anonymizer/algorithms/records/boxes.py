@@ -140,11 +140,26 @@ def near_together(
     at_least
         Rows of a group, if there are as many.
     """
+    return boxes(_of_rows(problem, cells, at_least), np.arange(len(cells)))
+
+
+def nearness(problem: Problem, cells: Int32Array) -> tuple[RecordArray, IntArray]:
+    """Return the cuts of rows, at least one, as a tree of `NODE`, and the rows in its order.
+
+    `cells`: as of `near_together`. A leaf has one row, or equal ones.
+    """
+    of = _of_rows(problem, cells, 1)
+    rows = _rows_of(of, np.arange(len(cells)))
+    return _cut(of, rows, lambda: True), rows.member
+
+
+def _of_rows(problem: Problem, cells: Int32Array, at_least: int) -> Problem:
+    """Return the problem of groups of so many rows that promise nothing else."""
     n, q = cells.shape
     rule = problem.rule[:q].copy()
     rule["distinct"], rule["share"], rule["closeness"] = 1, 1.0, np.inf
     rule["spread"] = rule["entropy"] = rule["margin"] = rule["left"] = 0
-    rows = replace(
+    return replace(
         problem,
         cells=cells,
         rule=rule,
@@ -153,7 +168,6 @@ def near_together(
         n_persons=n,
         k=max(min(at_least, n), 1),
     )
-    return boxes(rows, np.arange(n))
 
 
 _AT, _N_PARTS, _TURN = range(3)

@@ -66,7 +66,7 @@ _MIDNIGHT = re.compile(r"[T ]+00:00(:00([.,]0+)?)?([Zz]|[+-]00:?00)?$")
 _SERIAL = re.compile(r"[2-5]\d{4}")
 """Numbers of days of spreadsheets, of 1954 to 2064."""
 _FIRST_SERIAL = date(1899, 12, 30).toordinal()
-_TOKEN = re.compile(r"(?=.*\d).*[a-z].*[A-Z]", re.ASCII)
+_TOKEN = re.compile(r"(?=\S*\d)\S*[a-z]\S*[A-Z]\S*$", re.ASCII)
 """Codes of which the case matters: short links, identifiers of programs."""
 
 
@@ -348,6 +348,13 @@ def _looks_like_a_number(text: str) -> bool:
 
 
 def _number(text: str) -> Decimal | None:
+    if text[-1] not in "kK":
+        return _written(text)
+    found = _written(text[:-1])  # of thousands
+    return None if found is None else 1000 * found
+
+
+def _written(text: str) -> Decimal | None:
     if _PLAIN.fullmatch(text):
         return Decimal(text)
     if found := _NEGATIVE.fullmatch(text):

@@ -3,7 +3,7 @@
 Cheap to import: algorithms are imported when a method is called.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
@@ -26,7 +26,7 @@ Method: TypeAlias = "Callable[[Task], Int32Array]"
 """Returns the class of each record, `SUPPRESSED` where it has none, shape (n,)."""
 
 
-def methods_in(module: str, *names: str) -> Mapping[str, Method]:
+def methods_in(module: str, *names: str) -> dict[str, Method]:
     """Return methods by name: those in `METHODS` of a module, which the first call imports."""
     return {name: partial(_formed, module, name) for name in names}
 
@@ -38,14 +38,14 @@ def _formed(module: str, name: str, task: "Task") -> "Int32Array":
 
 def searches(method: str) -> bool:
     """Return whether a method takes all the time that it is given, and loses less with more."""
-    return method == "best"
+    return method in {"best", "sighted"}
 
 
 def cuts(method: str) -> bool:
     """Return whether a method that makes stretches begins with cuts of the whole table."""
-    return method in {"best", "mondrian"}
+    return searches(method) or method == "mondrian"
 
 
 def weighs(method: str) -> bool:
     """Return whether a method knows how much the loss of each quasi-identifier counts."""
-    return method in {"best", "mondrian"}
+    return searches(method) or method == "mondrian"

@@ -201,7 +201,7 @@ def sweep(problem: Problem, order: IntArray) -> Int32Array:
       sensitive values required as well, each record exactly once.
     - Both listings drop the remaining records; here they are merged.
     """
-    if len(problem.person) or _bounded(problem.rule).any():
+    if len(problem.person) or bounded(problem.rule).any():
         return _sweep(order, problem.k, no_counts(problem))
     class_of, n_classes = _sweep_counts(problem.cells, problem.rule, problem.k, order)
     # Remaining records join the last class; if there is none, this is SUPPRESSED.
@@ -209,7 +209,7 @@ def sweep(problem: Problem, order: IntArray) -> Int32Array:
     return class_of
 
 
-def _bounded(rule: RecordArray) -> BoolArray:
+def bounded(rule: RecordArray) -> BoolArray:
     """Return which columns have criteria other than distinct values."""
     bounded: BoolArray = (
         (rule["share"] < 1)

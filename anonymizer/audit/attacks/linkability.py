@@ -1,29 +1,45 @@
-"""Linkability: what the data of one source, or who looks the same, tells of a person."""
+"""Linkability: what the data of one or two sources, or who looks the same, tells of a person."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
 
 from anonymizer.audit.attack import NOTHING, Attack, Criterion, Question, Subject
 from anonymizer.audit.criteria_rows import names_of
-from anonymizer.audit.findings import Finding
+from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.linkability import Leak, homogeneity, link
 from anonymizer.audit.table_case import TableCase
 from anonymizer.domain.records import Schema
 
+_MOST_SOURCES = 4
+"""Of which every two are put together, those of most columns: a pair costs as much as a source."""
+
 
 def linkability(case: TableCase) -> Iterator[Finding]:
-    """Run the linkability attack from every source; under (k,d) and (k,l,d) it finds nothing."""
-    promise = case.asked.promise
-    leaks = link(case.seen, case.schema, case.records, case.class_of)
-    for leak in leaks:
-        required = promise.l >= 2 if leak.learned is None else promise.d >= 2
-        yield Finding(
-            attack=f"linkability ({leak.knows})",
-            attribute=_direction(case.schema, leak),
-            figures={"n_cells": leak.n_cells, "n_people": leak.n_people},
-            bar="nothing" if required else None,
-            holds=leak.n_cells == 0 if required else None,
-            required=required,
-        )
+    """Attack from every source and every two; under (k,d) and (k,l,d) it finds nothing.
+
+    The control of two sources is the one of them that tells more.
+    """
+    promise, schema = case.asked.promise, case.schema
+    n_people: dict[tuple[str, tuple[int, ...], str], int] = {}
+    for together, parts in _adversaries(schema):
+        known = [0] if parts else None
+        for leak in link(case.seen, together, case.records, case.class_of, known):
+            required = promise.l >= 2 if leak.learned is None else promise.d >= 2
+            source, learned = together.sources[leak.known], _learned(together, leak)
+            figures: dict[str, Figure] = {"n_cells": leak.n_cells, "n_people": leak.n_people}
+            if parts:
+                of_one = (n_people[leak.knows, part, learned] for part in parts)
+                figures["n_people_of_one"] = max(of_one)
+            n_people[leak.knows, source, learned] = leak.n_people
+            yield Finding(
+                attack=f"linkability ({leak.knows})",
+                attribute=f"{names_of(schema, source)} -> {learned}",
+                figures=figures,
+                bar="nothing" if required else None,
+                holds=leak.n_cells == 0 if required else None,
+                required=required,
+            )
     found = homogeneity(case.seen, case.schema, case.records, case.class_of)
     for attribute, alike in zip(case.schema.sensitive, found, strict=True):
         yield Finding(
@@ -36,12 +52,19 @@ def linkability(case: TableCase) -> Iterator[Finding]:
         )
 
 
-def _direction(schema: Schema, leak: Leak) -> str:
+def _adversaries(schema: Schema) -> Iterator[tuple[Schema, tuple[tuple[int, ...], ...]]]:
+    """Yield the schema, and that in which two of its sources are the first one, with these."""
+    yield schema, ()
+    widest = sorted(schema.sources, key=len, reverse=True)[:_MOST_SOURCES]
+    for parts in combinations(widest, 2):
+        others = [source for source in schema.sources if source not in parts]
+        yield replace(schema, sources=((*parts[0], *parts[1]), *others)), parts
+
+
+def _learned(schema: Schema, leak: Leak) -> str:
     if leak.learned is None:
-        learned = " + ".join(attribute.name for attribute in schema.sensitive)
-    else:
-        learned = names_of(schema, schema.sources[leak.learned])
-    return f"{names_of(schema, schema.sources[leak.known])} -> {learned}"
+        return " + ".join(attribute.name for attribute in schema.sensitive)
+    return names_of(schema, schema.sources[leak.learned])
 
 
 ATTACK = Attack(
@@ -52,8 +75,8 @@ ATTACK = Attack(
         Question(
             "linkability",
             Criterion.LINKABILITY,
-            "Does somebody who has the data of one source learn what other sources say of a "
-            "person?",
+            "Does somebody who has the data of one source, or of two, learn what other sources say "
+            "of a person?",
             ("share_of_people",),
             chance=0,
             against=NOTHING,

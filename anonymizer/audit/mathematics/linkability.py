@@ -87,7 +87,11 @@ class Homogeneity:
 
 
 def link(
-    published: Published, schema: Schema, records: Records, class_of: Int32Array
+    published: Published,
+    schema: Schema,
+    records: Records,
+    class_of: Int32Array,
+    known: Sequence[int] | None = None,
 ) -> tuple[Leak, ...]:
     """Run the attack from each source against every other source and the sensitive attributes.
 
@@ -100,6 +104,8 @@ def link(
     class_of
         Published class of each record, negative if it was left out, shape (n,). Records that
         were left out are not victims, because the release is not about them.
+    known
+        The sources from which it is run; None: all.
 
     Notes
     -----
@@ -119,14 +125,18 @@ def link(
         targets.append((None, list(range(first, first + len(schema.sensitive)))))
     return tuple(
         _leak(inferred.knows, inferred.known, learned, inferred.learns[:, columns], person)
-        for inferred in infer(published, schema, records, class_of)
+        for inferred in infer(published, schema, records, class_of, known)
         for learned, columns in targets
         if learned != inferred.known
     )
 
 
 def infer(
-    published: Published, schema: Schema, records: Records, class_of: Int32Array
+    published: Published,
+    schema: Schema,
+    records: Records,
+    class_of: Int32Array,
+    known: Sequence[int] | None = None,
 ) -> Iterator[Inference]:
     """Yield which cells each adversary learns from each source. Arguments and cost as of `link`."""
     kept = class_of >= 0
@@ -142,7 +152,8 @@ def infer(
     )
     truth = (*victims.qi.T, *victims.sensitive.T)
     missing = [attribute.missing for attribute in (*schema.qis, *schema.sensitive)]
-    for known, source in enumerate(schema.sources):
+    for s in range(len(schema.sources)) if known is None else known:
+        source = schema.sources[s]
         for knows in Knowledge:
             others = [a for a in range(len(truth)) if a not in source]
             learns = np.zeros((len(of), len(truth)), bool)
@@ -152,7 +163,7 @@ def infer(
             for a in others:
                 if missing[a] != NO_CODE:
                     learns[:, a] &= truth[a] != missing[a]
-            yield Inference(knows, known, learns)
+            yield Inference(knows, s, learns)
 
 
 def homogeneity(

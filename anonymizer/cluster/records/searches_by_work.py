@@ -20,7 +20,7 @@ def longest_take_s(streams: Sequence[StreamSettings]) -> float:
 
     Twice the longest search, on slower machines and with all else, too.
     """
-    searches_s = [each.budget_s for each in streams if each.method == "best"]
+    searches_s = [each.budget_s for each in streams if searches(each.method)]
     return max(_LONGEST_TAKE_S, 2 * max(searches_s, default=0.0))
 
 

@@ -20,6 +20,7 @@ CRITERION = ClassCriterion(
     is_most=True,
     neutral=inf,
     default=inf,
+    most=1,
     above_least=True,
     meaning="Largest distance, 0 to 1, of a sensitive attribute's distribution in a class from that"
     " of all records.",

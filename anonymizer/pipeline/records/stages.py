@@ -36,7 +36,7 @@ LEAST_SEARCH_S = 0.02
 """`auto` does not begin a search of less, which finds nothing."""
 AT_ONCE = 50
 """Most windows that are anonymized before they are stored, all in one transaction."""
-_ALONE = frozenset({"best", "kmeans"})
+_ALONE = frozenset({"best", "sighted", "kmeans"})
 """Methods that take their time whatever waits: nobody waits for them to be stored."""
 
 

@@ -5,15 +5,14 @@ References
 .. [1] Q. Zhang et al., "Aggregate query answering on anonymized tables", 2007.
 """
 
-from anonymizer.algorithms.models.kd import ABOUT_STREAMS, BY_VALUES
+from anonymizer.algorithms.models.kd import ABOUT_STREAMS, BLIND
 from anonymizer.algorithms.models.model import Model
-from anonymizer.algorithms.records.methods import methods_in
 
 MODEL = Model(
     name="ke",
     promises=("k", "e"),
     needs_sensitive=True,
-    methods=methods_in(BY_VALUES, "hilbert", "mondrian"),
+    methods={name: BLIND[name] for name in ("hilbert", "mondrian")},
     of_streams=("hilbert",),
     title="(k,e)-anonymity",
     explained="At least {k} vehicles share each row.",

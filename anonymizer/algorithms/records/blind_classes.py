@@ -1,0 +1,147 @@
+"""Classes by quasi-identifiers alone, merged whole where sensitive values do not suffice.
+
+Who knows a table but for who of one class has which sensitive value, and the method, can run it for
+each possibility: what does not give the release is ruled out, the minimality attack [1]_. So
+classes are formed as if there were no sensitive attributes, and a tree of cuts tells which of them
+are near. Where a class breaks the promise, it and the other side of its cut are one class, and so
+up the tree: whichever of the two sides broke it, the release is the same. An exchange of values
+within a class that was formed never changes the release, and one between two that were merged only
+if it makes both keep the promise.
+
+References
+----------
+.. [1] R. C.-W. Wong et al., "Minimality attack in privacy preserving data publishing", VLDB 2007.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from anonymizer.algorithms.cells.nodes import LEAF
+from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.algorithms.records import class_methods
+from anonymizer.algorithms.records.boxes import nearness
+from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
+from anonymizer.algorithms.records.methods import Method
+from anonymizer.algorithms.records.ordering import numbered, stable_order
+from anonymizer.algorithms.records.problem import Problem
+from anonymizer.algorithms.records.sweep import ClassCounts, add, bounded, clear, holds, no_counts
+from anonymizer.algorithms.records.task import Task
+from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray, starts_of
+from anonymizer.domain.records import Records
+
+
+def formed_blindly(method: Method, task: Task) -> Int32Array:
+    """Return the classes of a method that sees no sensitive values, merged; see the module.
+
+    Where nothing is promised of sensitive values, those of the method as it is. Records with equal
+    quasi-identifiers are in the order of their persons, not mixed by their values.
+    """
+    problem, records = task.problem, task.records
+    n_seen = len(problem.rule) - records.sensitive.shape[1]
+    asked = problem.rule[n_seen:]
+    if not (bounded(asked) | (asked["distinct"] > 1)).any():
+        return method(task)
+    order = stable_order(records.person.astype(np.uint64), np.arange(records.n))
+    order = stable_order(numbered(records.qi)[order].astype(np.uint64), order)
+    seen = replace(
+        problem,
+        cells=np.ascontiguousarray(problem.cells[order, :n_seen]),
+        rule=problem.rule[:n_seen],
+        plain=problem.plain[:n_seen],
+        person=problem.person[order] if len(problem.person) else problem.person,
+    )
+    unread = Records(records.qi[order], records.sensitive[order, :0], records.person[order])
+    formed = np.empty(records.n, np.int32)
+    formed[order] = method(replace(task, records=unread, problem=seen, target=None))
+    return merged(problem, formed)
+
+
+def merged(problem: Problem, class_of: Int32Array) -> Int32Array:
+    """Return classes that keep the promise, each some whole ones of those that are given.
+
+    `SUPPRESSED` where none does, however many are merged. O(n columns log(classes)) at most; with
+    t-closeness for each merger O(size of the domain).
+    """
+    classes = classes_of(without_gaps(class_of))
+    if not len(classes):
+        return class_of
+    size = np.diff(classes.first_of)
+    codes = problem.cells[classes.member, : problem.n_qis]
+    lo, hi = (end.reduceat(codes, classes.first_of[:-1]) for end in (np.minimum, np.maximum))
+    node, order = nearness(problem, lo + (hi - lo) // 2)
+    member = np.concatenate([classes[c] for c in order.tolist()])
+    group = np.full(len(order), SUPPRESSED, np.int32)
+    turn, counts = np.zeros(1, np.int64), no_counts(problem)
+    _merge(node, problem.k, _Merging(starts_of(size[order]), member, group, turn, counts))
+    out = np.full(problem.n, SUPPRESSED, np.int32)
+    out[member] = np.repeat(group, size[order])
+    return without_gaps(out)
+
+
+class _Merging(NamedTuple):
+    """Classes in the order of a tree, as kernels take them.
+
+    `first`, `member`: where each begins, and the records; `group`: of each, the first of those with
+    which it is merged, changed in place; `turn`: the last class that was counted, shape (1,).
+    """
+
+    first: IntArray
+    member: IntArray
+    group: Int32Array
+    turn: IntArray
+    counts: ClassCounts
+
+
+@kernel
+def _merge(node: RecordArray, k: int, merging: _Merging) -> None:
+    """Merge the classes of each node, whose children are behind it."""
+    whole = np.zeros(len(node), np.bool_)
+    for at in range(len(node) - 1, -1, -1):
+        begin, left, right = node[at]["start"], node[at]["left"], node[at]["right"]
+        end = begin + node[at]["size"]
+        if left == LEAF:
+            whole[at] = _merge_halves(begin, end, k, merging)
+        else:
+            whole[at] = (whole[left] and whole[right]) or _joins(begin, end, k, merging)
+
+
+@kernel
+def _merge_halves(begin: int, end: int, k: int, merging: _Merging) -> bool:
+    """Merge classes with equal boxes two by two; return whether all of them keep the promise."""
+    n, width = end - begin, 1
+    keeps = np.zeros(n, np.bool_)
+    for c in range(n):
+        keeps[c] = _joins(begin + c, begin + c + 1, k, merging)
+    while width < n:
+        for c in range(0, n - width, 2 * width):
+            if not (keeps[c] and keeps[c + width]):
+                keeps[c] = _joins(begin + c, begin + min(c + 2 * width, n), k, merging)
+        width *= 2
+    return bool(keeps[0])
+
+
+@inner_kernel
+def _joins(begin: int, end: int, k: int, merging: _Merging) -> bool:
+    """Make some classes one if that keeps the promise; return whether. O(records columns)."""
+    counts = merging.counts
+    clear(counts)
+    merging.turn[0] += 1
+    n_persons = 0
+    for row in range(merging.first[begin], merging.first[end]):
+        n_persons += add(merging.member[row], merging.turn[0], counts)
+    if n_persons < k or not holds(n_persons, merging.turn[0], counts):
+        return False
+    for c in range(begin, end):
+        merging.group[c] = begin
+    return True
+
+
+METHODS: Mapping[str, Method] = {
+    name: partial(formed_blindly, class_methods.METHODS[name])
+    for name in ("best", "hilbert", "mondrian")
+}
+"""By name."""
