@@ -38,20 +38,22 @@ help:  ## this list
 
 install: $(STAMP)  ## make .venv from the pinned, hashed requirements
 
+# What takes longer than a second says so each second, for as long as the shell of its line lives.
+waiting = echo "$(1) ..."; while sleep 1 && kill -0 $$$$ 2>/dev/null; do echo "$(1)"; done &
+INSTALLING = $(call waiting,installing $$(grep -c '^[^ ]*==' $<) packages)
+
 # What the demo needs is a quarter of all, and comes in a fifth of the time.
 $(RUNS): requirements-demo.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make: Python 3.11 or newer is needed (set PYTHON=python3.11)")'
-	$(PYTHON) -m venv $(VENV)
+	@$(call waiting,making $(VENV)) $(PYTHON) -m venv $(VENV)
 	@sed -n '/^uv==/,/^[^ ]*==/p' requirements-dev.txt | sed '/^[^ ]*==/{/^uv==/!d;}' > $(VENV)/uv.txt
-	$(BIN)/python -m pip install $(QUIETLY) --require-hashes -r $(VENV)/uv.txt
-	@echo "installing $$(grep -c '^[^ ]*==' $<) packages"
-	$(call installed,$<)
+	@$(call waiting,installing uv) $(BIN)/python -m pip install $(QUIETLY) --require-hashes -r $(VENV)/uv.txt
+	@$(INSTALLING) $(call installed,$<)
 	@touch $@
 
 $(STAMP): requirements-dev.txt pyproject.toml | $(RUNS)
-	@echo "installing $$(grep -c '^[^ ]*==' $<) packages"
-	$(call installed,$<)
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(INSTALLING) $(call installed,$<)
+	@$(call waiting,installing this project) $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: $(RUNS)  ## watch raw positions go in and cloaked regions come out

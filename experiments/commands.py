@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -27,6 +28,9 @@ from experiments.result_tables import (
 if TYPE_CHECKING:
     from anonymizer.domain.network import RoadNetwork
     from anonymizer.domain.trace import Trace
+
+
+T = TypeVar("T")
 
 
 class PlotFormat(StrEnum):
@@ -152,7 +156,7 @@ def adka(
     from experiments.adka_attacks import MOST_DEVICES, AttackPoint, attack_modes
     from experiments.adka_experiment import Targets, run_experiment
     from experiments.adka_results import run_rows, summary, write_results
-    from experiments.kept_steps import KeptSteps, PartialResults
+    from experiments.kept_steps import KeptSteps
     from experiments.result_files import manifest, network_files
 
     settings = load_settings(config)
@@ -178,17 +182,8 @@ def adka(
     if attacks and roads.has_coordinates and n_devices >= _LEAST_ATTACKED:
         of_files = manifest({}, inputs)["input"]
         kept = KeptSteps(out, {"network": network, "input": of_files, "of": [n_devices, seed]})
-        with _progress() as progress, PartialResults(write) as partial_results:
-            points = attack_modes(
-                roads,
-                settings,
-                n_devices=n_devices,
-                seed=seed,
-                kept=kept,
-                progress=progress,
-                partial_results=partial_results,
-            )
-        paths = write(points)
+        run = partial(attack_modes, roads, settings, n_devices=n_devices, seed=seed, kept=kept)
+        _, paths = _run(run, write)
     with _told({**report, "runs": rows}, paths, as_json=as_json) as console:
         print_users(console, roads.node_id.tolist(), experiment.users.n_at.tolist())
         print_target(console, rows[0])
@@ -305,7 +300,7 @@ def multisource(
             --order order.json --format svg --out multisource-adult
     """
     require("tables", "plots")
-    from experiments.kept_steps import KeptSteps, PartialResults
+    from experiments.kept_steps import KeptSteps
     from experiments.multisource_experiment import (
         SHARES,
         Multisource,
@@ -368,15 +363,8 @@ def multisource(
     def write(found: Multisource) -> list[Path]:
         return write_results(found, summary(found), out, inputs=inputs, formats=_kinds(formats))
 
-    with _progress() as progress, PartialResults(write) as partial_results:
-        experiment = run_multisource(
-            studies,
-            plan,
-            kept=KeptSteps(out, depends_on),
-            progress=progress,
-            partial_results=partial_results,
-        )
-    paths = write(experiment)
+    kept = KeptSteps(out, depends_on)
+    experiment, paths = _run(partial(run_multisource, studies, plan, kept=kept), write)
     report, times = summary(experiment), time_rows(experiment)
     with _told({**report, "times": times}, paths, as_json=as_json) as console:
         print_multisource(console, report, times)
@@ -418,9 +406,9 @@ def kaca(
     """
     require("learn", "plots")
     from experiments.kaca_experiment import RECORDS, KacaRun, mean_rows, run_kaca, write_kaca
-    from experiments.kept_steps import KeptSteps, PartialResults
+    from experiments.kept_steps import KeptSteps
 
-    asked = {"ks": _from("k", k, 2), "records": records or list(RECORDS)}
+    asked: Row = {"ks": _from("k", k, 2), "records": records or list(RECORDS)}
     _make(out)
     options: Row = {"repeats": repeats or (10 if full else 3), "seed": seed}
 
@@ -428,18 +416,11 @@ def kaca(
         report = {**options, "means": mean_rows(runs)}
         return write_kaca(runs, report, out, options=options | asked, formats=_kinds(formats))
 
-    with _progress() as progress, PartialResults(write) as partial_results:
-        runs = run_kaca(
-            **asked,
-            repeats=options["repeats"],
-            seed=seed,
-            kept=KeptSteps(out, {"seed": seed}),
-            progress=progress,
-            partial_results=partial_results,
-        )
-    means = mean_rows(runs)
+    run = partial(run_kaca, **asked, **options, kept=KeptSteps(out, {"seed": seed}))
     columns = ("method", "k", "records", "classes", "gcp", "squares", "seconds")
-    with _told({**options, "means": means}, write(runs), as_json=as_json) as console:
+    found, paths = _run(run, write)
+    means = mean_rows(found)
+    with _told({**options, "means": means}, paths, as_json=as_json) as console:
         print_rows(console, "K-Means and the fast method, means", means, columns)
 
 
@@ -467,7 +448,7 @@ def cells(
     """
     require("learn", "plots")
     from experiments.cells_experiment import CellsResults, mean_rows, run_cells, write_cells
-    from experiments.kept_steps import KeptSteps, PartialResults
+    from experiments.kept_steps import KeptSteps
 
     asked = {"ks": _from("k", k, 1), "ls": _from("l", l, 1)}
     _make(out)
@@ -476,13 +457,11 @@ def cells(
     def write(found: CellsResults) -> list[Path]:
         return write_cells(found, out, options=options, formats=_kinds(formats))
 
-    with _progress() as progress, PartialResults(write) as partial_results:
-        found = run_cells(
-            **options, kept=KeptSteps(out, {}), progress=progress, partial_results=partial_results
-        )
-    means = mean_rows(found)
+    run = partial(run_cells, **options, kept=KeptSteps(out, {}))
     columns = ("method", "k", "l", "cells", "deleted", "score", "original", "seconds")
-    with _told({**options, "means": means}, write(found), as_json=as_json) as console:
+    found, paths = _run(run, write)
+    means = mean_rows(found)
+    with _told({**options, "means": means}, paths, as_json=as_json) as console:
         print_rows(console, "Cells as published and ours, means", means, columns)
 
 
@@ -575,7 +554,7 @@ def frontier(
     from anonymizer.settings import load_settings
     from experiments.frontier_experiment import Point, run_frontier
     from experiments.frontier_results import rows_of, write_results
-    from experiments.kept_steps import KeptSteps, PartialResults
+    from experiments.kept_steps import KeptSteps
     from experiments.result_files import manifest
     from experiments.tracking_experiment import drive
 
@@ -597,19 +576,10 @@ def frontier(
 
     of_files = manifest({}, inputs)["input"]
     kept = KeptSteps(out, options | {"input": of_files, "columns": columns})
-    with _progress() as progress, PartialResults(write) as partial_results:
-        points = run_frontier(
-            moving,
-            roads,
-            tick_s=tick,
-            seed=seed,
-            own=own,
-            kept=kept,
-            progress=progress,
-            partial_results=partial_results,
-        )
+    run = partial(run_frontier, moving, roads, tick_s=tick, seed=seed, own=own, kept=kept)
+    points, paths = _run(run, write)
     rows = rows_of(points)
-    with _told({**options, "points": rows}, write(points), as_json=as_json) as console:
+    with _told({**options, "points": rows}, paths, as_json=as_json) as console:
         print_rows(console, "Privacy and utility", rows, tuple(rows[0]))
 
 
@@ -797,6 +767,15 @@ def _read(trace: Path, columns: str | None) -> "Trace":
     from anonymizer.files.traces import read_trace
 
     return read_trace(trace, columns=named_columns(columns))
+
+
+def _run(run: Callable[..., T], write: Callable[[T], list[Path]]) -> tuple[T, list[Path]]:
+    """Return what an experiment found, and the files that told of it meanwhile, too."""
+    from experiments.kept_steps import PartialResults
+
+    with _progress() as progress, PartialResults(write) as partial_results:
+        found = run(progress=progress, partial_results=partial_results)
+    return found, write(found)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from anonymizer.cli.waiting import Waiting
 from anonymizer.extras import require
 
 
@@ -55,19 +56,18 @@ def demo(
 
         if broker is Broker.EMBEDDED or find_mosquitto() is None:
             require("demo")
-    if headless:
-        typer.echo("loading ...", err=True)
-    from anonymizer.app.demo import DemoPlan
-    from anonymizer.cli.demo_view import present
+    with Waiting("loading") as waiting:
+        from anonymizer.app.demo import DemoPlan
+        from anonymizer.cli.demo_view import present
 
-    plan = DemoPlan(
-        network=network,
-        n_devices=devices,
-        rate_hz=rate,
-        seed=seed,
-        duration_s=duration,
-        http_port=port,
-        broker=broker.value,
-        compare=compare,
-    )
-    present(plan, headless=headless)
+        plan = DemoPlan(
+            network=network,
+            n_devices=devices,
+            rate_hz=rate,
+            seed=seed,
+            duration_s=duration,
+            http_port=port,
+            broker=broker.value,
+            compare=compare,
+        )
+        present(plan, waiting, headless=headless)

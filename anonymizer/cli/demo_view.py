@@ -19,12 +19,14 @@ from anonymizer.app.demo import DemoPlan, Scene, run_demo
 from anonymizer.app.demo_methods import StreamSnapshot
 from anonymizer.app.gateway.service import stop_at_signal
 from anonymizer.app.live_map.rates import FlowSnapshot
+from anonymizer.cli.waiting import Waiting
 from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import LogSettings
 
-_LINE_EVERY_S = 2.0
-_STARTING = "starting broker, simulator and gateway ..."
+_LINE_EVERY_S = 1.0
+_STARTING = "starting broker, simulator and gateway"
 _COMPILING = "compiling kernels in the background, once on this machine"
+_AT_WORK = "still at work"
 BEAT = (
     "Each device is published once a beat; newer positions replace those in between, as every"
     " release tells a bit of where a device drives."
@@ -45,7 +47,7 @@ _MAX_CHARACTERS = 145
 """Longest part of a message that is shown."""
 
 
-def present(plan: DemoPlan, *, headless: bool) -> None:
+def present(plan: DemoPlan, waiting: Waiting, *, headless: bool) -> None:
     """Run the demo on this terminal until it ends, and print a summary.
 
     Raises
@@ -58,7 +60,7 @@ def present(plan: DemoPlan, *, headless: bool) -> None:
     console = Console()
     try:
         in_place = console.is_terminal and not headless
-        last, scene = asyncio.run(_shown(plan, console, in_place=in_place))
+        last, scene = asyncio.run(_shown(plan, console, waiting, in_place=in_place))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     console.print(_summary(last), methods(last, scene) if scene else "")
@@ -94,14 +96,14 @@ def lines_of(now: FlowSnapshot, streams: Sequence[StreamSnapshot]) -> Iterator[s
 
 
 async def _shown(
-    plan: DemoPlan, console: Console, *, in_place: bool
+    plan: DemoPlan, console: Console, waiting: Waiting, *, in_place: bool
 ) -> tuple[FlowSnapshot, Scene | None]:
     """Run the demo; its lines replace each other where they stand, or come one below the other."""
     lines = DemoLines()
     scenes: list[Scene] = []
     opening: list[asyncio.Future[bool]] = []
     told = Console(stderr=True)
-    told.print(_STARTING)
+    waiting.what = _STARTING
     with (
         Live(console=console, refresh_per_second=4, transient=True)
         if in_place
@@ -113,6 +115,8 @@ async def _shown(
 
         def begin(scene: Scene) -> None:
             scenes.append(scene)
+            waiting.what = _AT_WORK
+            waiting.said()
             text = f"{_where(scene)}\n{_releases(scene)}\n"
             console.print(text, soft_wrap=True, highlight=False)
             if in_place and has_desktop(os.environ, sys.platform):
@@ -121,12 +125,15 @@ async def _shown(
         def show(now: FlowSnapshot) -> None:
             streams = scenes[0].streams()
             if live is not None:
+                waiting.said()
                 live.update(Text("\n".join(lines_of(now, streams)), overflow="fold"))
                 return
             for line in lines.after(now, streams):
+                waiting.said()
                 console.print(line, soft_wrap=True, highlight=False)
 
         def compiling(done: int, asked: int) -> None:
+            waiting.what = f"{_AT_WORK if scenes else _STARTING}, {done} kernels of {asked}"
             if asked == 1:
                 told.print(f"{_COMPILING}; until then, they run as plain Python")
             elif done == asked:

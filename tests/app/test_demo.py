@@ -1,11 +1,17 @@
 """The demo: all its parts, over the wire, on both brokers."""
 
 import asyncio
+import math
+import os
+import shutil
 import signal
 import sys
 import threading
+import time
 from collections import Counter
-from dataclasses import replace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +32,8 @@ from tests.app.contracts import Contract, channels_of
 from tests.end_to_end import ANONYMIZER, START_S, witness
 
 SMALL = DemoPlan(network="grid:8x8", n_devices=80, rate_hz=5.0)
+LOOK_S = 0.1
+REPOSITORY = Path(__file__).parents[2]
 MOST_CHECKED = 5
 """Messages that are compared with the contract on each topic."""
 
@@ -128,37 +136,97 @@ async def test_a_network_or_a_port_that_cannot_be_used_ends_it_before_it_begins(
             await watch(replace(SMALL, http_port=port, broker="embedded"), n_published=1)
 
 
+SILENT_S = 2.0
+"""Nobody who starts it hears nothing for so long."""
+
+
+@dataclass(slots=True)
+class Said:
+    """What a program says, and the longest time that it says nothing after its first word."""
+
+    out: bytearray = field(default_factory=bytearray)
+    err: bytearray = field(default_factory=bytearray)
+    last_s: float = math.inf
+    silent_s: float = 0.0
+
+    async def hear(self, stream: asyncio.StreamReader | None, into: bytearray) -> None:
+        """Read a stream to its end."""
+        assert stream is not None
+        while heard := await stream.read(1 << 16):
+            into += heard
+            now_s = time.monotonic()
+            self.silent_s, self.last_s = max(self.silent_s, now_s - self.last_s), now_s
+
+
+@asynccontextmanager
+async def saying(
+    *command: str | Path, cwd: Path, **environment: str
+) -> AsyncIterator[tuple[Said, asyncio.subprocess.Process]]:
+    """Run a program while the block runs, and to its end."""
+    said, pipe = Said(), asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        start_new_session=True,
+        cwd=cwd,
+        env=os.environ | environment,
+    )
+    async with asyncio.TaskGroup() as group:  # ends when nobody holds its output any more
+        group.create_task(said.hear(process.stdout, said.out))
+        group.create_task(said.hear(process.stderr, said.err))
+        yield said, process
+    await process.wait()
+
+
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)]
 )
-async def test_ctrl_c_ends_it_with_a_summary_and_no_process_stays(
+async def test_ctrl_c_ends_it_with_a_summary_and_no_process_stays_and_it_was_never_silent(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(ANONYMIZER, "demo", "--headless", "--devices", "80", "--network", "grid:8x8"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-        cwd=tmp_path,
-    )
-    assert process.stdout is not None
-    async with asyncio.timeout(START_S):
-        while b"metrics" not in (await process.stdout.readline()):
-            assert not process.stdout.at_eof()
+    command = (ANONYMIZER, "demo", "--headless", "--devices", "80", "--network", "grid:8x8")
+    async with asyncio.timeout(START_S), saying(*command, cwd=tmp_path) as (said, process):
+        while b"metrics" not in said.out:
+            assert process.returncode is None
+            await asyncio.sleep(LOOK_S)
         process.send_signal(number)
-        out, err = await process.communicate()  # ends when nobody holds its output any more
     assert process.returncode == 0
+    assert said.silent_s < SILENT_S
     # Ticks are late, and on time again, on a busy machine; a demo says what it waits for.
     usual = (
         b"ticks are ",
-        b"loading ...",
+        b"loading",
         b"starting ",
+        b"still at work",
         b"compiling ",
         b"as plain Python",
         b"kernels",
     )
-    assert [line for line in err.splitlines() if not any(each in line for each in usual)] == []
-    assert out.decode().split("unaccounted for")[1].split()[0] == "0"
+    lines = said.err.splitlines()
+    assert [line for line in lines if not any(each in line for each in usual)] == []
+    assert said.out.decode().split("unaccounted for")[1].split()[0] == "0"
+
+
+ON_A_TERMINAL = (sys.executable, "-c", "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) > 0)")
+
+
+@pytest.mark.soak  # a minute: it installs, and compiles modules and kernels
+@pytest.mark.parametrize("around", [(), ON_A_TERMINAL], ids=["in a pipe", "on a terminal"])
+async def test_the_first_demo_of_a_clone_is_never_silent(
+    around: tuple[str, ...], tmp_path: Path
+) -> None:
+    made = shutil.ignore_patterns(".*", "__pycache__")
+    shutil.copytree(REPOSITORY, clone := tmp_path / "clone", ignore=made)
+    cold = {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONDONTWRITEBYTECODE": ""}
+    command = (*around, "make", "demo", f"PYTHON={sys.executable}", "ARGS=--duration 5")
+    n_to_a_core = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    async with asyncio.timeout(START_S), saying(*command, cwd=clone, **cold) as (said, process):
+        pass
+    assert process.returncode == 0, (said.out + said.err).decode()
+    assert b"compiling kernels" in said.out + said.err
+    assert said.silent_s < SILENT_S * n_to_a_core, "Python itself starts as late as others let it"
 
 
 async def test_it_ends_while_the_gateway_is_made_and_waits_for_no_kernel() -> None:

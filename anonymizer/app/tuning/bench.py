@@ -93,6 +93,8 @@ class Bench:
         nor test a model.
     seed
         Seed of everything random.
+    leaf_share
+        The least share of the records in a leaf, once `leaf_share` has chosen it for them.
     """
 
     schema: Schema
@@ -109,6 +111,7 @@ class Bench:
     is_regression: bool = False
     unstated: int = NO_CODE
     seed: int = 0
+    leaf_share: list[float] = field(default_factory=list, init=False)
 
     @property
     def has_target(self) -> bool:

@@ -26,9 +26,6 @@ _LEAVES = (0.001, 0.003, 0.01, 0.03, 0.1)
 """Shares of the records that a leaf may have at least; of fewer records, the first."""
 _PARTS, _FEWEST = 3, 30
 _N_TREES = 20
-_MOST_BENCHES = 64
-_leaf_of: dict[tuple[tuple[Window, ...], str, bool, int], float] = {}
-"""What was chosen for the same records, which all configurations share."""
 
 
 def score_of_release(bench: Bench, class_of: Sequence[Int32Array]) -> float | None:
@@ -141,12 +138,9 @@ def leaf_share(bench: Bench) -> float:
     That with which a model of the original training records says most of those it has not learned:
     a smaller one learns noise, and a release, which has less of it, would look better.
     """
-    key = bench.windows, bench.learner, bench.is_regression, bench.seed
-    if key not in _leaf_of:
-        if len(_leaf_of) >= _MOST_BENCHES:
-            _leaf_of.clear()
-        _leaf_of[key] = _chosen_leaf(bench)
-    return _leaf_of[key]
+    if not bench.leaf_share:
+        bench.leaf_share.append(_chosen_leaf(bench))
+    return bench.leaf_share[0]
 
 
 def _chosen_leaf(bench: Bench) -> float:

@@ -1,11 +1,13 @@
 """The search for k and l: what is tried, found, kept, and recommended."""
 
+import gc
 import multiprocessing
 import os
 import re
 import resource
 import time
 import tomllib
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -176,6 +178,17 @@ def test_a_target_of_many_small_groups_is_learned_from_them() -> None:
     parity = with_targets(bench(400), lambda w: w.records.qi.sum(axis=1) % 2)
     assert leaf_share(parity) < 0.02
     assert (score_of_original(parity) or 0) > 0.9
+
+
+def test_what_is_chosen_of_training_records_is_chosen_once_and_ends_with_them() -> None:
+    made = bench(60)
+    assert score_of_original(made) is not None
+    assert made.leaf_share == [leaf_share(made)]
+    assert not replace(made, seed=1).leaf_share
+    records = weakref.ref(made.windows[0].records.qi)
+    del made
+    gc.collect()
+    assert records() is None
 
 
 def test_a_release_from_which_nothing_is_left_has_no_score() -> None:
