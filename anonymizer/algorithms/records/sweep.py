@@ -144,7 +144,7 @@ def holds(n_persons: int, number: int, counts: ClassCounts) -> bool:
     rule, codes = counts.problem.rule, counts.problem.codes
     column, seen = counts.column, counts.seen
     for c in range(len(rule)):
-        if not _counts_hold(n_persons, rule[c], column[c]):
+        if not column_holds(n_persons, 0, rule[c], column[c]):
             return False
     for c in range(len(rule)):
         asked, here = rule[c], column[c]
@@ -160,11 +160,14 @@ def holds(n_persons: int, number: int, counts: ClassCounts) -> bool:
 
 
 @inner_kernel
-def _counts_hold(n_persons: int, asked: np.void, here: np.void) -> bool:
-    """Return whether a column meets all criteria but t-closeness. O(1)."""
+def column_holds(n_persons: int, n_more: int, asked: np.void, here: np.void) -> bool:
+    """Return whether a column meets all criteria but t-closeness, whatever `n_more` others are.
+
+    O(1). Some of the persons are yet to be counted only where nothing is asked of entropy.
+    """
     if here["n_distinct"] < asked["distinct"]:
         return False
-    if here["most"] > asked["share"] * n_persons + ROUNDING:
+    if here["most"] + n_more > asked["share"] * n_persons + ROUNDING:
         return False
     if asked["spread"] > 0 and not here["hi"] - here["lo"] >= asked["spread"] - ROUNDING:
         return False
