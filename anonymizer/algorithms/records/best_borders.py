@@ -95,6 +95,8 @@ def find_borders(
 ) -> None:
     """Set the best cut of each quasi-identifier: its merit, 0 if there is none, and last code.
 
+    There is none where two parts would need more values than there are.
+
     The merit is the loss saved, times the entropy of the two parts.
     """
     m = min(n, SAMPLED)
@@ -105,9 +107,22 @@ def find_borders(
         sample.even[i] = -share * np.log(share) - (1 - share) * np.log(1 - share)
     for c in range(n_qis):
         sample.merit[c], sample.border[c] = 0.0, 0
-        if sample.least[c] < sample.most[c]:
+        rule = problem.rule[c]
+        both = 2 * rule["distinct"]  # what two parts need; of some rows there may be more values
+        if sample.least[c] < sample.most[c] and rule["size"] >= both:
             _sort(c, m, sample)
-            _find_border(c, m, fewest, m * whole, problem, n_qis, sample)
+            if n > m or _n_values(m, rule["missing"], sample) >= both:
+                _find_border(c, m, fewest, m * whole, problem, n_qis, sample)
+
+
+@inner_kernel
+def _n_values(m: int, missing: int, sample: Sample) -> int:
+    """Return how many values there are in the column by which a sample is sorted."""
+    n, before = 0, missing
+    for code in sample.code[:m]:
+        n += code not in (before, missing)
+        before = code
+    return n
 
 
 @inner_kernel

@@ -245,7 +245,7 @@ def best(
 
     Notes
     -----
-    Sweep and boxes, about 10 us a record, are made whatever the work, so that more records never
+    Sweep and boxes, about 4 us a record, are made whatever the work, so that more records never
     lose more. What a move costs does not depend on how many classes there are. Memory: 100 bytes
     a record, and for a block at six columns 700 bytes a record.
     """

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.algorithms.kernels import inlined_kernel, inner_kernel, kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
@@ -100,34 +100,39 @@ def clear(counts: ClassCounts) -> None:
 @inner_kernel
 def add(record: int, number: int, counts: ClassCounts) -> int:
     """Add a record to the class `number`; return how many persons it adds, 0 or 1."""
-    problem, pair, column, seen, pair_in, person_in = counts
-    cells, rule, person, codes = problem.cells, problem.rule, problem.person, problem.codes
-    position = codes.position
-    repeats = len(person) > 0
-    for c in range(len(rule)):
-        if repeats:
-            both = pair[record, c]
-            if pair_in[both] == number:
-                continue
-            pair_in[both] = number
-        here, value = column[c], cells[record, c]
-        code = rule[c]["first_position"] + value
-        mark = seen[code]
-        times = 1 if mark["turn"] != number else mark["times"] + 1
-        mark["turn"], mark["times"] = number, times
-        here["n"] += 1
-        here["most"] = max(here["most"], times)
-        if rule[c]["entropy"] > 0:
-            here["n_log_n"] += n_log_n_gain(times)
-        if times == 1 and value != rule[c]["missing"]:
-            here["n_distinct"] += 1
-            here["lo"] = min(here["lo"], position[code])
-            here["hi"] = max(here["hi"], position[code])
-    if not repeats:
+    person, person_in = counts.problem.person, counts.person_in
+    for c in range(len(counts.column)):
+        add_value(record, c, number, counts)
+    if len(person) == 0:
         return 1
     fresh = person_in[person[record]] != number
     person_in[person[record]] = number
     return 1 if fresh else 0
+
+
+@inlined_kernel
+def add_value(record: int, c: int, number: int, counts: ClassCounts) -> None:
+    """Add a record to one column of the class `number`."""
+    problem, pair, column, seen, pair_in, _ = counts
+    cells, rule, position = problem.cells, problem.rule, problem.codes.position
+    if len(problem.person) > 0:
+        both = pair[record, c]
+        if pair_in[both] == number:
+            return
+        pair_in[both] = number
+    here, value = column[c], cells[record, c]
+    code = rule[c]["first_position"] + value
+    mark = seen[code]
+    times = 1 if mark["turn"] != number else mark["times"] + 1
+    mark["turn"], mark["times"] = number, times
+    here["n"] += 1
+    here["most"] = max(here["most"], times)
+    if rule[c]["entropy"] > 0:
+        here["n_log_n"] += n_log_n_gain(times)
+    if times == 1 and value != rule[c]["missing"]:
+        here["n_distinct"] += 1
+        here["lo"] = min(here["lo"], position[code])
+        here["hi"] = max(here["hi"], position[code])
 
 
 @inner_kernel
@@ -139,7 +144,7 @@ def holds(n_persons: int, number: int, counts: ClassCounts) -> bool:
     rule, codes = counts.problem.rule, counts.problem.codes
     column, seen = counts.column, counts.seen
     for c in range(len(rule)):
-        if not _counts_hold(n_persons, rule[c], column[c]):
+        if not column_holds(n_persons, 0, rule[c], column[c]):
             return False
     for c in range(len(rule)):
         asked, here = rule[c], column[c]
@@ -155,11 +160,14 @@ def holds(n_persons: int, number: int, counts: ClassCounts) -> bool:
 
 
 @inner_kernel
-def _counts_hold(n_persons: int, asked: np.void, here: np.void) -> bool:
-    """Return whether a column meets all criteria but t-closeness. O(1)."""
+def column_holds(n_persons: int, n_more: int, asked: np.void, here: np.void) -> bool:
+    """Return whether a column meets all criteria but t-closeness, whatever `n_more` others are.
+
+    O(1). Some of the persons are yet to be counted only where nothing is asked of entropy.
+    """
     if here["n_distinct"] < asked["distinct"]:
         return False
-    if here["most"] > asked["share"] * n_persons + ROUNDING:
+    if here["most"] + n_more > asked["share"] * n_persons + ROUNDING:
         return False
     if asked["spread"] > 0 and not here["hi"] - here["lo"] >= asked["spread"] - ROUNDING:
         return False
