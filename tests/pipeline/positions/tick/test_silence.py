@@ -132,8 +132,9 @@ TOO_FEW = "devices are present and a group needs 10: nothing is published until 
 def test_too_few_phones_are_told_with_both_numbers_and_what_would_do(
     n_phones: int, keys: str
 ) -> None:
-    fleet = Fleet(n_phones)
-    fleet.run(160)
+    stay = [{"ids_change_s": 0}]
+    fleet = Fleet(n_phones, inputs=stay)
+    fleet.run(60)
     assert fleet.why is not None
     assert fleet.why.text == (
         f"{n_phones} {TOO_FEW}, or, for less protection, write {keys} in [adka] and restart"
@@ -142,7 +143,7 @@ def test_too_few_phones_are_told_with_both_numbers_and_what_would_do(
     assert str(n_phones) not in fleet.why.public.replace("5 to 10", "")
     assert "5 to 10" in fleet.why.public
     written = tomllib.loads("\n".join(keys.split(" and ")))
-    after = Fleet(n_phones, adka=INIT["adka"] | written)
+    after = Fleet(n_phones, inputs=stay, adka=INIT["adka"] | written)
     after.run(120)
     assert after.flow.stats.n_messages_out
 
