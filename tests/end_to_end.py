@@ -51,7 +51,10 @@ def write_settings(path: Path, tables: Mapping[str, Any]) -> Path:
 
 
 def quick(url: str, **tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return settings for a small grid, short ticks and a free port; `tables` add to them."""
+    """Return settings for a small grid, short ticks and a free port; `tables` add to them.
+
+    Ids are said to stay, so that each counts from its first report on.
+    """
     defaults: dict[str, Any] = {
         "network": {"source": "grid:20x20", "snap_limit_m": 60},
         "broker": {"url": url},
@@ -64,7 +67,8 @@ def quick(url: str, **tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> di
         name: table if isinstance(table, list) else {**defaults.get(name, {}), **table}
         for name, table in tables.items()
     }
-    return defaults | merged
+    inputs: Any = tables.get("inputs", [{}])
+    return defaults | merged | {"inputs": [{"ids_change_s": 0} | each for each in inputs]}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
@@ -223,7 +223,9 @@ class _TraceColumns:
             node_of_row=node,
         )
         self.engine = PositionEngine(engine_parameters(settings, network), network, ledger)
-        self.intake = Intake(intake_parameters(settings), matching, ledger, self.engine.operator)
+        # Whoever has the trace says whether ids change in it.
+        parameters = replace(intake_parameters(settings), stays_after_s=0.0)
+        self.intake = Intake(parameters, matching, ledger, self.engine.operator)
         names = self.engine.readings.names
         if missing := [name for name in names if name not in trace.readings]:
             raise InputError(f"the trace was read without the declared reading {missing[0]}")

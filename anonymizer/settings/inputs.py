@@ -110,8 +110,8 @@ class InputSettings(Group):
     ids_change_s: NotNegative | None = None
     """How long a vehicle keeps its id, if the ids of this input change, as temporary ids of BSM and
     CAM do. A former id is then no company for the next one, and no vehicle counts twice in a group
-    or in safe counts. 0: ids stay. None: 300 for the codecs `j2735` and `etsi_cam` with
-    `device_from = "payload"`, else they stay."""
+    or in safe counts. 0 in all inputs: ids stay. None: 300 for the codecs `j2735` and `etsi_cam`
+    with `device_from = "payload"`, else each stays that has been heard over `presence.ttl_s`."""
     kind: Literal["mobile", "fixed", "public"] = "mobile"
     """`fixed`: devices that stand still, such as sensors, and are hidden among those of all inputs.
     They never count towards k of mobile devices, and share no group with them. `public`: devices

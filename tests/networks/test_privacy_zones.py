@@ -37,6 +37,7 @@ MODES = ["adka", "snapshot", "session"]
 
 def settings(mode: str, min_nodes: int) -> Settings:
     tables = {
+        "inputs": [{"ids_change_s": 0}],
         "region": {"mode": mode, "min_nodes": min_nodes},
         "adka": {"k_values": [2], "density_steps": []},
         "session": {"epoch_s": 4, "beat_s": 0},

@@ -7,7 +7,9 @@ An id is *on the air* from its first report to its last one. A vehicle uses one 
 takes none up again, so all ids that were on the air at one instant are different vehicles. Only
 such ids count: for groups, for density and for company. A new id counts as soon as the instant has
 passed its first report; one that has fallen silent stops counting when the instant passes its last.
-Ids that never change are different vehicles anyway.
+Ids that never change are different vehicles anyway. Until it has outlived the time for which silent
+devices count, nobody knows that of an id, unless somebody has said so: an id for each message, or
+for a few, is company for nobody.
 
 The vehicle's own clock decides what was first and last, and needs to be right for nothing else.
 """
@@ -64,14 +66,16 @@ class Instant:
 
     def counted(self, since: FloatArray, last: FloatArray, *, now: float) -> BoolArray:
         """Return which ids count now, see `on_air`. O(ids)."""
+        changes = np.flatnonzero(since > LASTS)
+        counts = np.ones(len(since), bool)
+        since, last = since[changes], last[changes]
         if not 0 <= now - self._looked_at < _LOOK_EVERY_S:
             self._looked_at = now
             self._look(since, last, now)
-        return on_air(since, last, at=now - self._lag_s, slack_s=self.slack_s)
+        counts[changes] = on_air(since, last, at=now - self._lag_s, slack_s=self.slack_s)
+        return counts
 
     def _look(self, since: FloatArray, last: FloatArray, now: float) -> None:
-        changes = since > LASTS
-        since, last = since[changes], last[changes]
         n = [
             int(on_air(since, last, at=now - lag_s, slack_s=self.slack_s).sum()) for lag_s in LAGS_S
         ]

@@ -127,10 +127,13 @@ def test_the_instant_is_the_latest_at_which_nearly_all_were_on_the_air(
 class Rotating:
     """Vehicles that change their ids, and what is released about them by the ids' slots."""
 
-    def __init__(self, operator: Operator, *, every_s: int, declared: bool = True) -> None:
+    def __init__(
+        self, operator: Operator, *, every_s: int, declared: bool = True, stays_after_s: float = 0
+    ) -> None:
         self._operator = operator
         self._every_s = every_s
         self._declared = declared
+        self._stays_after_s = stays_after_s
         self._ids = IdLives()
         self._slot_of: dict[tuple[int, int], int] = {}
         self._vehicle_of: list[int] = []
@@ -146,7 +149,7 @@ class Rotating:
             ts = np.full(len(slot), float(now))
             if self._declared:
                 self._ids.mark(slot)
-            since = self._ids.since(slot, ts, now=float(now))
+            since = self._ids.since(slot, ts, now=float(now), stays_after_s=self._stays_after_s)
             tick = self._operator.tick(slot, ts, node, now=float(now), since=since)
             for shared in shared_of(tick, now):
                 yield shared._replace(
@@ -159,6 +162,13 @@ class Rotating:
         if slot == len(self._vehicle_of):
             self._vehicle_of.append(vehicle)
         return slot
+
+
+class SomeRotating(Rotating):
+    """The first hundred keep their ids."""
+
+    def _slot(self, vehicle: int, now: int) -> int:
+        return super()._slot(vehicle, 0 if vehicle < 100 else now)
 
 
 def options(mode: str, districts: int = 1) -> Settings:
@@ -187,6 +197,31 @@ def test_every_group_has_k_vehicles_however_often_they_change_their_ids(
     assert len(released) > 100
     for shared in released:
         assert len(set(shared.members)) == len(shared.members) >= shared.k
+
+
+@pytest.mark.parametrize(
+    ("mode", "every_s", "districts"),
+    some_rows(
+        [*product(("snapshot", "session"), (1, 2, 3, 7, 20, 39), (1, 4))],
+        [("snapshot", 2, 4), ("snapshot", 20, 1), ("session", 3, 1), ("session", 39, 1)],
+    ),
+)
+def test_undeclared_ids_that_live_shorter_than_devices_count_are_no_company_either(
+    mode: str, every_s: int, districts: int
+) -> None:
+    """From the first message on, and although some vehicles keep theirs."""
+    chosen = options(mode, districts)
+    rotating = SomeRotating(
+        cloaking_operator(chosen, CITY),
+        every_s=every_s,
+        declared=False,
+        stays_after_s=chosen.presence.ttl_s,
+    )
+    n_released = 0
+    for shared in rotating.run(90):
+        assert len(set(shared.members)) == len(shared.members) >= shared.k
+        n_released += 1
+    assert n_released
 
 
 @pytest.mark.soak

@@ -39,7 +39,8 @@ def delivery(
 def flow_settings(**tables: object) -> Settings:
     """Return settings under which two devices hide each other, whatever the density.
 
-    Groups publish whenever a member reports, and no time depends on how often devices report.
+    Groups publish whenever a member reports, no time depends on how often devices report, and ids
+    are said to stay.
     """
     defaults: dict[str, dict[str, object]] = {
         "network": {"snap_limit_m": 30},
@@ -52,6 +53,8 @@ def flow_settings(**tables: object) -> Settings:
         name: {**defaults.get(name, {}), **table} if isinstance(table, dict) else table
         for name, table in tables.items()
     }
+    inputs: Any = tables.get("inputs", [{}])
+    merged["inputs"] = [{"ids_change_s": 0} | each for each in inputs]
     return Settings.model_validate(defaults | merged)
 
 

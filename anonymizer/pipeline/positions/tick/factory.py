@@ -270,13 +270,19 @@ def engine_parameters(
 
 
 def intake_parameters(settings: "Settings", *, watches_ids: bool = True) -> IntakeParameters:
-    """Return what an intake needs to know."""
+    """Return what an intake needs to know.
+
+    An id that has outlived the time to live is no company for the one that followed it for longer
+    than any silent device is.
+    """
+    stay = all(each.ids_change_s == 0 for each in settings.inputs if each.kind == "mobile")
     return IntakeParameters(
         settings.trips,
         settings.tick.interval_s,
         settings.presence.max_devices,
         watches_ids,
         settings.presence.ttl_s,
+        0.0 if stay else settings.presence.ttl_s,
     )
 
 
@@ -324,7 +330,7 @@ def fixed_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
     )
     admission = AdmissionParameters(
         settings.presence,
-        replace(intake_parameters(settings, watches_ids=False), ttl_s=None),
+        replace(intake_parameters(settings, watches_ids=False), ttl_s=None, stays_after_s=0.0),
         settings.inputs,
         layer_of_input=settings.layer_of_input,
     )

@@ -40,6 +40,8 @@ Locate: TypeAlias = Callable[[Positions], Int32Array]
 
 _MAX_AHEAD_S = 5.0
 """How far a device's clock may be ahead of the gateway's."""
+_IDS_KEPT_S = 900.0
+"""An id is remembered for so long at least: who reports every ten minutes stays the same device."""
 
 
 class Lasting(Protocol):
@@ -62,6 +64,8 @@ class IntakeParameters:
     that are not declared to, which takes all devices that a new one may continue. `ttl_s`: after
     how many seconds of silence a device that was never believed is forgotten; None: all that
     devices say is believed, because a registry tells where they are, or they do not move.
+    `stays_after_s`: until an id has been heard over so long, it may be one that changes; 0: all
+    that are not declared to change stay.
     """
 
     trips: "TripSettings"
@@ -69,6 +73,7 @@ class IntakeParameters:
     most_devices: int
     watches_ids: bool = True
     ttl_s: float | None = None
+    stays_after_s: float = 0.0
 
 
 class MapMatching(NamedTuple):
@@ -137,13 +142,15 @@ class Intake:
         leave: Callable[[Int32Array], BoolArray] | None = None,
     ) -> None:
         self._lasting, self._ledger = lasting, ledger
-        self.ids = IdLives(kept_s=lasting.pace.longest_ttl_s + parameters.interval_s)
+        kept_s = max(lasting.pace.longest_ttl_s, _IDS_KEPT_S) + parameters.interval_s
+        self.ids = IdLives(keys, kept_s=kept_s)
         self.succession = Succession()
         self.trust = None
         if parameters.ttl_s is not None:
             kept_s = lasting.pace.longest_ttl_s + parameters.interval_s
             self.trust = TrustedDevices(keys, kept_s=kept_s)
         self._ttl_s = parameters.ttl_s or 0.0
+        self._stays_after_s = parameters.stays_after_s
         self._watches_ids = parameters.watches_ids
         trips = parameters.trips
         self._trips = TripGuard(trips, ledger) if trips.enabled else None
@@ -229,20 +236,26 @@ class Intake:
             if absent is not None:  # nothing follows from where it goes
                 counted_at = np.where(absent, np.int32(IN_ZONE), counted_at)
         counted_at = self._stay(positions, node, counted_at, absent, now=event_s)
-        id_since = self.ids.since(slot, ts, now=event_s) if self.ids.any_change else None
         return LocatedPositions(
             positions,
             node,
             counted_at,
             hidden,
             trip_node,
-            id_since,
+            self._id_since(slot, ts, now=event_s),
             withdrawn,
             gone,
             zones is not None and zones.shut_out(),
             now,
             event_s,
         )
+
+    def _id_since(self, slot: Int32Array, ts: FloatArray, *, now: float) -> FloatArray | None:
+        """Return since when the id of each position is heard; None: all ids stay."""
+        stays_after_s = math.inf if self.succession.ids_change else self._stays_after_s
+        if not (self.ids.any_change or stays_after_s):
+            return None
+        return self.ids.since(slot, ts, now=now, stays_after_s=stays_after_s)
 
     def _stay(
         self,
@@ -322,8 +335,7 @@ class Intake:
             freed = self._trips.freed(freed, now=now, present=present)
         if not len(freed):
             return freed
-        if self.ids.any_change:
-            self.ids.forget(freed)
+        self.ids.forget(freed)
         if self._watches_ids:
             self.succession.free(freed, silent_since=now - self._silent_s)
         self._on_road.forget(freed)

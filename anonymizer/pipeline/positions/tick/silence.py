@@ -27,6 +27,10 @@ _LEAST_K = 2
 _ROUND = 10
 """Whoever is told a larger k has so many devices that some of them come and go."""
 _MORE = "nothing is published until more come"
+_TOO_NEW = (
+    "are too new to be company: an id counts from its second report on, and one that changes with"
+    " every message never does"
+)
 _NOT_A_REASON = frozenset(
     {Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSEDED, Outcome.PUBLISHED}
 )
@@ -57,6 +61,8 @@ class Standing(NamedTuple):
     n_newcomers: int
     """`n_on_graph`, `n_newcomers`: devices that count towards k, and those of them that wait for a
     group."""
+    n_too_new: int
+    """Devices beside them that do not count yet: by other ids they may have counted before."""
     shortage: Callable[[], Shortage | None]
     """Returns the fewest devices that are missing for any group; None: there are enough."""
     epoch_s: float
@@ -162,6 +168,8 @@ class SilenceRule:
         )
 
     def _too_few(self, standing: Standing) -> Reason | None:
+        if standing.n_too_new > standing.n_on_graph:
+            return Reason("too new", f"{standing.n_too_new:,} ids {_TOO_NEW}", f"ids {_TOO_NEW}")
         if not standing.n_on_graph:
             what = "no device is present on the roads of network.source"
             text = f"{what}, and a group needs {self._ks}: {_MORE}"
@@ -280,6 +288,7 @@ class Silence:
                 n_of={o: n - counts[o] for o, n in self._ledger.counts().items()},
                 n_on_graph=density.n_devices,
                 n_newcomers=operator.n_waiting,
+                n_too_new=int((density.node_of >= 0).sum()) - density.n_devices,
                 shortage=lambda: shortage(density, self._density_rule, k_extra=self._k_extra),
                 epoch_s=pace.epoch_s,
             )

@@ -2,10 +2,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.algorithms.positions.id_succession import LEAST
 from anonymizer.algorithms.positions.operator import CloakingOperator
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.outputs.counts import SafePublisher
@@ -464,3 +466,23 @@ def promised_by(publisher: Publisher) -> int:
         return 5 + publisher._messages.k_extra
     assert isinstance(publisher, TripsPublisher)
     return publisher._k
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+def test_once_it_is_noticed_that_ids_change_no_old_id_is_company_for_its_successor(
+    *, noticed: bool
+) -> None:
+    """Two vehicles; one changes its id when it is older than devices count."""
+    rig = Rig(inputs=[{"ids_change_s": None}], adka={"density_steps": [], "k_values": [3]})
+    succession = rig.flow.mobile.intake.succession
+    regions = 0
+    for second in range(0, 200, 2):
+        if second == 140 and noticed:
+            succession._verdicts = np.ones(LEAST, np.int64)
+        other = "b" if second < 160 else "c"
+        now = NOW + second
+        said = rig.publish(delivery("a", 12, now), delivery(other, 12, now), now=now)
+        regions += sum("region" in message for message in said)
+        assert not regions or second >= 160
+    assert succession.ids_change is noticed
+    assert bool(regions) is not noticed

@@ -85,6 +85,43 @@ class Fleet:
         return self.flow.view.silent
 
 
+class Renaming(Fleet):
+    """Phones that send every message under a new id; they stand still, or go to any node."""
+
+    stands = True
+    n_sent = 0
+
+    def deliveries(self, since: float, until: float) -> Sequence[Delivery]:
+        said = []
+        for each in super().deliveries(since, until):
+            self.n_sent += 1
+            said.append(each._replace(topic=f"positions/id-{self.n_sent}"))
+        if not self.stands:
+            self.at = np.random.default_rng(self.n_sent).integers(0, CITY.n_nodes, len(self.at))
+        return said
+
+
+@pytest.mark.parametrize("mode", ["session", "snapshot", "adka"])
+@pytest.mark.parametrize("stands", [True, False])
+def test_three_phones_never_make_a_group_of_five_by_an_id_for_each_message(
+    mode: str, *, stands: bool
+) -> None:
+    region = {"mode": mode}
+    fleet = Renaming(3, every_s=1.0, region=region)
+    trusting = Renaming(3, every_s=1.0, region=region, inputs=[{"ids_change_s": 0}])
+    honest = Fleet(60, every_s=1.0, region=region)
+    fleet.stands = trusting.stands = stands
+    for each in (fleet, trusting, honest):
+        each.run(40)
+    assert not fleet.flow.stats.n_messages_out
+    assert fleet.why is not None
+    assert fleet.why.kind == "too new"
+    assert str(fleet.flow.view.n_devices) not in fleet.why.public
+    # The controls: ids that are said to stay are believed, and phones that keep theirs published.
+    assert trusting.flow.stats.n_messages_out
+    assert honest.flow.stats.n_messages_out
+
+
 TOO_FEW = "devices are present and a group needs 10: nothing is published until more come"
 
 
@@ -95,7 +132,8 @@ TOO_FEW = "devices are present and a group needs 10: nothing is published until 
 def test_too_few_phones_are_told_with_both_numbers_and_what_would_do(
     n_phones: int, keys: str
 ) -> None:
-    fleet = Fleet(n_phones)
+    stay = [{"ids_change_s": 0}]
+    fleet = Fleet(n_phones, inputs=stay)
     fleet.run(60)
     assert fleet.why is not None
     assert fleet.why.text == (
@@ -105,7 +143,7 @@ def test_too_few_phones_are_told_with_both_numbers_and_what_would_do(
     assert str(n_phones) not in fleet.why.public.replace("5 to 10", "")
     assert "5 to 10" in fleet.why.public
     written = tomllib.loads("\n".join(keys.split(" and ")))
-    after = Fleet(n_phones, adka=INIT["adka"] | written)
+    after = Fleet(n_phones, inputs=stay, adka=INIT["adka"] | written)
     after.run(120)
     assert after.flow.stats.n_messages_out
 
@@ -134,7 +172,7 @@ def test_a_fleet_that_is_published_never_hears_of_a_silence() -> None:
 
 
 def test_newcomers_whose_epoch_has_not_come_are_told_how_long_they_wait() -> None:
-    fleet = Fleet(0)
+    fleet = Fleet(0, inputs=[{"ids_change_s": 0}])
     rng = np.random.default_rng(2)
     # All report after the first groups were to be formed, and then once in four minutes.
     fleet.every_s, fleet.at = 240.0, rng.integers(0, CITY.n_nodes, 30)
@@ -239,6 +277,7 @@ def test_following_the_advice_once_leads_to_no_other_and_lowers_no_more_than_it_
                 n_of={},
                 n_on_graph=n_present,
                 n_newcomers=n_present,
+                n_too_new=0,
                 shortage=lambda: shortage(density, rule, k_extra=k_extra),
                 epoch_s=1.0,
             )
