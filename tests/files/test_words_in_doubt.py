@@ -42,12 +42,12 @@ def test_profile_release_and_audit_tell_of_merged_cells() -> None:
     frame = pl.DataFrame(
         {"town": town, "age": [i % 9 for i in range(40)], "ill": ["flu", "gout"] * 20}
     )
-    columns = {"qi": ["town", "age"], "sa": ["ill"]}
-    profile = anonymizer.profile(frame, qi=columns["qi"])
+    qi, sa = ["town", "age"], ["ill"]
+    profile = anonymizer.profile(frame, qi=qi)
     assert "fill them down" in next(each.why for each in profile.columns if each.name == "town")
-    release = anonymizer.anonymize(frame, k=4, d=1, model="kd", method="hilbert", **columns)
+    release = anonymizer.anonymize(frame, k=4, d=1, model="kd", method="hilbert", qi=qi, sa=sa)
     assert any("town: 30 cells are empty" in told for told in release.report.warnings)
-    report = anonymizer.audit_table(release, frame, **columns)
+    report = anonymizer.audit_table(release, frame, qi=qi, sa=sa)
     assert any("town: 30 cells are empty" in told for told in report.in_doubt)
 
 
