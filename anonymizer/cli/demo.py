@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from anonymizer.cli.waiting import Waiting
+from anonymizer.cli.waiting import WaitingAloud
 from anonymizer.extras import require
 
 
@@ -56,7 +56,7 @@ def demo(
 
         if broker is Broker.EMBEDDED or find_mosquitto() is None:
             require("demo")
-    with Waiting("loading") as waiting:
+    with WaitingAloud("loading") as waiting:
         from anonymizer.app.demo import DemoPlan
         from anonymizer.cli.demo_view import present
 

@@ -19,7 +19,7 @@ from anonymizer.app.demo import DemoPlan, Scene, run_demo
 from anonymizer.app.demo_methods import StreamSnapshot
 from anonymizer.app.gateway.service import stop_at_signal
 from anonymizer.app.live_map.rates import FlowSnapshot
-from anonymizer.cli.waiting import Waiting
+from anonymizer.cli.waiting import WaitingAloud
 from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import LogSettings
 
@@ -47,7 +47,7 @@ _MAX_CHARACTERS = 145
 """Longest part of a message that is shown."""
 
 
-def present(plan: DemoPlan, waiting: Waiting, *, headless: bool) -> None:
+def present(plan: DemoPlan, waiting: WaitingAloud, *, headless: bool) -> None:
     """Run the demo on this terminal until it ends, and print a summary.
 
     Raises
@@ -96,7 +96,7 @@ def lines_of(now: FlowSnapshot, streams: Sequence[StreamSnapshot]) -> Iterator[s
 
 
 async def _shown(
-    plan: DemoPlan, console: Console, waiting: Waiting, *, in_place: bool
+    plan: DemoPlan, console: Console, waiting: WaitingAloud, *, in_place: bool
 ) -> tuple[FlowSnapshot, Scene | None]:
     """Run the demo; its lines replace each other where they stand, or come one below the other."""
     lines = DemoLines()

@@ -10,7 +10,7 @@ _EVERY_S = 1.3
 """Nobody is to wait for two seconds without a word, and a thread may get the core late."""
 
 
-class Waiting:
+class WaitingAloud:
     """Says on standard error what is waited for, whenever nothing else was said for a while.
 
     It has a thread of its own, so that it speaks while modules are imported, too.

@@ -21,7 +21,7 @@ from tests.cluster.test_unreadable_inputs import KINDS, makers
 from tests.console import ROOT
 
 KNOWN = {
-    "source": "cbca581fdef894fb",
+    "source": "3272db872abd6bc7",
     "lane": "3619f6a5db65c0f2",
     "stream": "0409790ecd7e51b6",
     "messages": "4bd7c4edc9190b31",

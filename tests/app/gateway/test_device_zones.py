@@ -67,6 +67,7 @@ async def test_a_retained_statement_hides_its_device_and_is_published_nowhere(
             "cloaked/positions",
             "anonymizer/status",
             "anonymizer/status/why",
+            "anonymizer/probe",
             "anonymizer/rejected",
         }
 

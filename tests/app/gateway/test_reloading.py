@@ -119,6 +119,7 @@ def test_groups_that_are_formed_after_a_change_hold_what_it_demands(mode: str) -
             "network": {"source": "grid:10x10"},
             "region": {"mode": mode},
             "session": EagerSession(epoch_s=10),
+            "inputs": [{"ids_change_s": 0}],
             "http": {"host": ""},
         }
     )

@@ -267,7 +267,7 @@ def test_the_search_for_leaks_finds_a_coordinate_and_a_name(story: Story) -> Non
 def test_the_analyst_hears_of_positions_on_the_output_topic_alone(story: Story) -> None:
     topics = {message.topic for message in story.seen}
     raw = {topic for topic in topics if topic.startswith(("positions/", "owntracks/", "hfp/"))}
-    own = {"anonymizer/status", "anonymizer/status/why", REJECTED}
+    own = {"anonymizer/status", "anonymizer/status/why", "anonymizer/probe", REJECTED}
     assert topics - raw == {"cloaked/positions", *own}
     assert {m.payload for m in story.seen if m.topic == "anonymizer/status/why"} == {b""}
     stamp = {"v", "network", "group", "until"}
@@ -362,13 +362,15 @@ def test_the_status_topic_follows_and_is_all_that_stays(story: Story) -> None:
 
 def test_the_log_tells_of_the_life_of_the_service_and_of_nothing_else(story: Story) -> None:
     # Ticks are late, and on time again, on a busy machine; kernels are compiled once on each.
-    # How many lines a start says, and for how long a device is alone, depends on it, too.
+    # How many lines a start says, and for how long a device is alone, or poison all that comes,
+    # depends on it, too.
     machine = (
         "ticks are",
         "compiling kernels",
         "kernels are compiled",
         "starting",
         "nothing is published",
+        "nothing that arrives can be used",
     )
     assert [line["event"] for line in story.log if not line["event"].startswith(machine)] == [
         "network loaded",
