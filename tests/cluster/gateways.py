@@ -43,6 +43,7 @@ class Bus:
             source = "grid:10x10"
             [[inputs]]
             topic = "kafka:{self.raw}"
+            ids_change_s = 0
             [output]
             topic = "kafka:{self.out}"
             [kafka]

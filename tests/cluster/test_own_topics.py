@@ -70,8 +70,8 @@ class Fleet:
         stream = {**FLEET, "topic": f"kafka:{self.classes}", "sources": sources}
         config.write_text(f"""
             inputs = [
-                {{topic = "kafka:{self.by_key}"}},
-                {{topic = "kafka:{self.by_header}", device_from = "header:car"}},
+                {{topic = "kafka:{self.by_key}", ids_change_s = 0}},
+                {{topic = "kafka:{self.by_header}", device_from = "header:car", ids_change_s = 0}},
             ]
             streams = [{toml(stream | {"idle_s": 36_000, "lateness_s": LATENESS_S})}]
             [network]
