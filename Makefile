@@ -112,13 +112,12 @@ KAFKA       := $(VENV)/kafka
 KAFKA_STAMP := $(KAFKA)/.installed
 # Most of the time they wait. Each worker has a Kafka; one that has no more to do takes from another.
 BESIDE      := -n 3 --dist worksteal
-# Spark computes where Kafka waits.
-IN_PAIRS    := --no-print-directory --jobs=2
 
 test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so where there is no Java or Maven)
 	@if $(HAS_JAVA); then \
 	$(MAKE) --no-print-directory $(SPARK_STAMP) $(KAFKA_STAMP) && $(BIN)/python -m tests.mosquitto && \
-	$(MAKE) $(IN_PAIRS) test-spark test-kafka test-brokers; \
+	$(MAKE) --no-print-directory test-spark && $(MAKE) --no-print-directory test-kafka && \
+	$(MAKE) --no-print-directory test-brokers; \
 	else echo "make: test-cluster is skipped: there is no Java, or no Maven"; fi
 
 # The environment of Spark alone has pyarrow.
