@@ -45,19 +45,25 @@ def formed_blindly(method: Method, task: Task) -> Int32Array:
     asked = problem.rule[n_seen:]
     if not (bounded(asked) | (asked["distinct"] > 1)).any():
         return method(task)
+    return merged(problem, _formed(method, task, n_seen))
+
+
+def _formed(method: Method, task: Task, n_seen: int) -> Int32Array:
+    problem, records = task.problem, task.records
     order = stable_order(records.person.astype(np.uint64), np.arange(records.n))
     order = stable_order(numbered(records.qi)[order].astype(np.uint64), order)
     seen = replace(
         problem,
-        cells=np.ascontiguousarray(problem.cells[order, :n_seen]),
+        cells=problem.cells[:, :n_seen].take(order, axis=0),
         rule=problem.rule[:n_seen],
         plain=problem.plain[:n_seen],
         person=problem.person[order] if len(problem.person) else problem.person,
     )
-    unread = Records(records.qi[order], records.sensitive[order, :0], records.person[order])
+    qi = seen.cells[:, : problem.n_qis]  # no copy, which many records have no room for
+    unread = Records(qi, records.sensitive[order, :0], records.person[order])
     formed = np.empty(records.n, np.int32)
     formed[order] = method(replace(task, records=unread, problem=seen, target=None))
-    return merged(problem, formed)
+    return formed
 
 
 def merged(problem: Problem, class_of: Int32Array) -> Int32Array:
@@ -70,9 +76,12 @@ def merged(problem: Problem, class_of: Int32Array) -> Int32Array:
     if not len(classes):
         return class_of
     size = np.diff(classes.first_of)
-    codes = problem.cells[classes.member, : problem.n_qis]
-    lo, hi = (end.reduceat(codes, classes.first_of[:-1]) for end in (np.minimum, np.maximum))
-    node, order = nearness(problem, lo + (hi - lo) // 2)
+    middle = np.empty((len(classes), problem.n_qis), np.int32)
+    for c in range(problem.n_qis):
+        codes = problem.cells[classes.member, c]
+        lo, hi = (end.reduceat(codes, classes.first_of[:-1]) for end in (np.minimum, np.maximum))
+        middle[:, c] = lo + (hi - lo) // 2
+    node, order = nearness(problem, middle)
     member = np.concatenate([classes[c] for c in order.tolist()])
     group = np.full(len(order), SUPPRESSED, np.int32)
     turn, counts = np.zeros(1, np.int64), no_counts(problem)
