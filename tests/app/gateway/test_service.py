@@ -269,7 +269,11 @@ def test_the_analyst_hears_of_positions_on_the_output_topic_alone(story: Story) 
     raw = {topic for topic in topics if topic.startswith(("positions/", "owntracks/", "hfp/"))}
     own = {"anonymizer/status", "anonymizer/status/why", "anonymizer/probe", REJECTED}
     assert topics - raw == {"cloaked/positions", *own}
-    assert {m.payload for m in story.seen if m.topic == "anonymizer/status/why"} == {b""}
+    # The poison is all that arrives for a while: long enough to be told where a machine is slow.
+    whys = {m.payload.decode() for m in story.seen if m.topic == "anonymizer/status/why"}
+    spoken = "inputs (no. 1): nothing that arrives can be used"
+    assert "" in whys
+    assert all(why.startswith(spoken) for why in whys - {""})
     stamp = {"v", "network", "group", "until"}
     assert all(set(m) - stamp == {"time", "k", "region", "pseudonyms"} for m in story.cloaked)
 
