@@ -149,7 +149,8 @@ async def test_under_a_small_limit_positions_flow_and_one_sentence_says_what_is_
 ) -> None:
     def listen() -> int:
         with analyst(deployed, version=version) as subscription:
-            found = subscription.wait(50, timeout_s=DEADLINE_S)
+            # On a slow machine most messages are of many positions, and above the limit.
+            found = subscription.wait(10, timeout_s=DEADLINE_S)
         assert found.network is not None
         return found.network.n_nodes
 

@@ -1,7 +1,8 @@
 """Small files that become large when they are read, by format, generated from numbers.
 
 `python -m tests.files.bombs make FORMAT FOLDER FIRST LAST` writes the bombs of these numbers,
-`read` reads one after the other, and prints what became of each: read, or refused by a sentence.
+`read` reads one after the other, and prints what became of each: read, or refused by a sentence;
+and last the most memory that it had, in KiB.
 """
 
 import bz2
@@ -259,7 +260,17 @@ def read_bombs(form: str, folder: Path, numbers: range) -> Iterator[str]:
             yield f"{form} {number} {getattr(read, '__name__', '')} {seconds:.1f} s {said}"
 
 
+def most_memory_kib() -> int:
+    """Return the most memory that this program had; getrusage counts what started it, too."""
+    [line] = [
+        each for each in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in each
+    ]
+    return int(line.split()[1])
+
+
 if __name__ == "__main__":
     does = {"make": make_bombs, "read": read_bombs}[sys.argv[1]]
     for line in does(sys.argv[2], Path(sys.argv[3]), range(int(sys.argv[4]), int(sys.argv[5]))):
         print(line.encode("ascii", "replace").decode(), flush=True)  # noqa: T201
+    if does is read_bombs:
+        print(most_memory_kib())  # noqa: T201
