@@ -4,15 +4,21 @@ Both a release that is being made and one that is audited ask it; see
 `audit.mathematics.repeated_columns`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
+from anonymizer.audit.mathematics.joined_columns import (
+    PlacedColumn,
+    fewer_records,
+    joined_columns,
+    some_of,
+)
 from anonymizer.audit.mathematics.repeated_columns import (
     RankedColumn,
     Repetition,
@@ -30,14 +36,26 @@ from anonymizer.files.tables import TextTable
 
 ORDER_OF_ROWS = "order of rows"
 _MOST_COMPARED, _COMPARED, _GROUP = 30, 4_000, 10
+_MOST_TOGETHER = 8
+"""Columns of which each two are tried."""
+
+
+def in_words(columns: Sequence[str]) -> str:
+    """Return the columns that tell something together, as one name."""
+    return " with ".join(columns)
 
 
 class RepeatedColumn(NamedTuple):
-    """A published column, the quasi-identifier that it tells best, and how far."""
+    """A published column, or two, the quasi-identifier that they tell best, and how far."""
 
-    name: str
+    columns: tuple[str, ...]
     qi: str
     found: Repetition
+
+    @property
+    def name(self) -> str:
+        """What is told with whom, in words."""
+        return in_words(self.columns)
 
 
 def repeated_columns(
@@ -54,6 +72,8 @@ def repeated_columns(
     by_order: bool,
 ) -> Iterator[RepeatedColumn]:
     """Yield how far each column of a release tells a quasi-identifier.
+
+    And those two of the first eight that tell most together, without those that tell it alone.
 
     Parameters
     ----------
@@ -73,7 +93,8 @@ def repeated_columns(
     rng = np.random.default_rng(seed)
     drawn = trial(class_of.astype(np.int64), records.person.astype(np.int64), rng=rng)
     place = row_of[drawn.rows]
-    columns = {name: _ranked(release[name][place], markers) for name in names}
+    shown = {name: _placed(release[name][place], markers) for name in names}
+    columns = {name: column.ranked for name, column in shown.items()}
     if by_order:
         columns[ORDER_OF_ROWS] = RankedColumn(place.astype(np.int64), numeric=True)
     known = {
@@ -82,7 +103,12 @@ def repeated_columns(
     }
     for name, column in columns.items():
         ways = (False,) if name == ORDER_OF_ROWS else (False, True)
-        yield _worst(drawn, name, column, known, ways=ways, k=k, rng=rng)
+        found = _worst(drawn, (name,), [column], known, ways=ways, k=k, rng=rng)
+        if found.found.repeats:
+            shown.pop(name, None)
+        yield found
+    if len(shown) > 1:
+        yield _worst_together(drawn, shown, known, k=k, rng=rng)
 
 
 def alike_columns(records: Records, schema: Schema, *, seed: int) -> dict[str, list[str]]:
@@ -119,7 +145,7 @@ def telling_columns(
     told = {}
     labels = {name: numbered(release.frame[name].cast(pl.String)[rows])[1] for name in qis}
     for name in names:
-        column = _ranked(release.frame[name][rows], markers)
+        column = _placed(release.frame[name][rows], markers).ranked
         for qi, label in labels.items():
             if tells_more_than_label(
                 column, RankedColumn(label.astype(np.int64), numeric=False), fold
@@ -128,10 +154,34 @@ def telling_columns(
     return told
 
 
+def _worst_together(
+    drawn: TriedRecords,
+    shown: dict[str, PlacedColumn],
+    known: dict[str, RankedColumn],
+    *,
+    k: int,
+    rng: np.random.Generator,
+) -> RepeatedColumn:
+    places = fewer_records(drawn, rng)
+    few = some_of(drawn, places)
+    known = {name: RankedColumn(of.rank[places], of.numeric) for name, of in known.items()}
+    some = {
+        name: PlacedColumn(
+            RankedColumn(column.ranked.rank[places], column.ranked.numeric), column.place[places]
+        )
+        for name, column in [*shown.items()][:_MOST_TOGETHER]
+    }
+    pairs = (
+        _worst(few, (a, b), joined_columns(one, other), known, ways=(False,), k=k, rng=rng)
+        for (a, one), (b, other) in combinations(some.items(), 2)
+    )
+    return max(pairs, key=_how_far)
+
+
 def _worst(
     drawn: TriedRecords,
-    name: str,
-    column: RankedColumn,
+    names: tuple[str, ...],
+    columns: Iterable[RankedColumn],
     known: dict[str, RankedColumn],
     *,
     ways: Sequence[bool],
@@ -139,19 +189,25 @@ def _worst(
     rng: np.random.Generator,
 ) -> RepeatedColumn:
     each = (
-        RepeatedColumn(name, qi, repetition(drawn, column, of, by_known=way, k=k, rng=rng))
+        RepeatedColumn(names, qi, repetition(drawn, column, of, by_known=way, k=k, rng=rng))
+        for column in columns
         for qi, of in known.items()
         for way in ways
     )
-    return max(each, key=lambda one: (one.found.repeats, one.found.success - one.found.shuffled))
+    return max(each, key=_how_far)
 
 
-def _ranked(cells: pl.Series, markers: Sequence[str]) -> RankedColumn:
-    """Return the ranks of the cells of a column, by number or time where they are such."""
+def _how_far(one: RepeatedColumn) -> tuple[bool, float]:
+    return one.found.repeats, one.found.success - one.found.shuffled
+
+
+def _placed(cells: pl.Series, markers: Sequence[str]) -> PlacedColumn:
+    """Return the cells of a column by number or time, where they are such."""
     table = TextTable(Path("a release"), cells.to_frame())
     rules = ColumnRules(markers=markers)
     try:
         coded = code_column(table, cells.name, rules)
     except InputError:  # it has two readings
         coded = code_column(table, cells.name, replace(rules, as_category=True))
-    return RankedColumn(coded.code.astype(np.int64), coded.attribute.numeric)
+    ranked = RankedColumn(coded.code.astype(np.int64), coded.attribute.numeric)
+    return PlacedColumn(ranked, coded.attribute.position[coded.code])

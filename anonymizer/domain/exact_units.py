@@ -28,9 +28,12 @@ _EXACT = {
 } | {
     "mcg": (Decimal("1e-6"), "g"),
     "ms": (Decimal("1e-3"), "s"),
-    **{word: (Decimal(1), "s") for word in ("s", "sec", "second", "seconds")},
-    **{word: (Decimal(60), "s") for word in ("min", "mins", "minute", "minutes")},
-    **{word: (Decimal(3600), "s") for word in ("h", "hr", "hrs", "hour", "hours")},
+    "s": (Decimal(1), "s"),
+    "min": (Decimal(60), "s"),
+    "h": (Decimal(3600), "s"),
+    "day": (Decimal(86_400), "s"),
+    "week": (Decimal(604_800), "s"),
+    "year": (Decimal(12), "month"),
 }
 _KNOWN = _EXACT | {
     f"{above}/{below}": (a / b, f"{of}/{per}")
@@ -74,7 +77,7 @@ def other_unit(text: str, usual: Mapping[str, str]) -> str:
 def in_base_units(number: Decimal, unit: str) -> tuple[Decimal, str]:
     """Return a number in the base unit of its kind; as it is, if its unit is not known.
 
-    `unit` is folded.
+    `unit` is folded, and in the writing of `SAME_UNIT`.
     """
     times, base = _KNOWN.get(unit, (Decimal(1), unit))
     return number * times, base

@@ -71,16 +71,44 @@ _FALSE = (
 TRUE, FALSE = frozenset(_TRUE.split("|")), frozenset(_FALSE.split("|"))
 TRUTH = TRUE | FALSE
 """Words for true and false, folded."""
-SAME_UNIT = {
-    "$": "usd",
-    "us$": "usd",
-    "\u20ac": "eur",
-    "\u00a3": "gbp",
-    "\u00a5": "jpy",
-    "pct": "%",
-    "percent": "%",
-    "prozent": "%",
-    "procent": "%",
+_UNITS = {
+    "usd": "$ us$ dollar dollars",
+    "eur": "\u20ac euro euros",
+    "gbp": "\u00a3",
+    "jpy": "\u00a5 yen",
+    "inr": "\u20b9 rs",
+    "rub": "\u20bd",
+    "krw": "\u20a9",
+    "try": "\u20ba",
+    "%": "pct percent prozent procent",
+    "year": "y yr yrs years jahr jahre ans a\u00f1os anni \u043b\u0435\u0442 \u5c81 \u6b73",
+    "month": "mo mos mth mths months monat monate mois meses mesi",
+    "week": "wk wks weeks woche wochen semaines",
+    "day": "d days tag tage jours d\u00edas giorni",
+    "h": "hr hrs hour hours std stunden",
+    "min": "mins minute minutes minuten",
+    "s": "sec secs second seconds sek sekunden",
+    "g": "gram grams gramme grammes gramm",
+    "kg": "kgs kilo kilos kilogram kilograms kilogramm",
+    "mg": "milligram milligrams",
+    "m": "meter meters metre metres",
+    "cm": "centimeter centimeters centimetre centimetres",
+    "km": "kilometer kilometers kilometre kilometres",
+    "l": "liter liters litre litres",
+    "ml": "milliliter milliliters millilitre millilitres",
+    "km/h": "kmh kph",
+    "mi": "mile miles",
+    "mph": "mi/h",
+    "lb": "lbs pound pounds",
+    "ft": "foot feet",
+    "in": "inch inches",
+    "\u00b0c": "c celsius \u00b0celsius degc",
+    "\u00b0f": "f fahrenheit \u00b0fahrenheit degf",
 }
+SAME_UNIT = {word: unit for unit, words in _UNITS.items() for word in words.split()}
 """Units, folded, that are written in another way, too."""
+TIMES = {"k": 3, "tsd": 3, "m": 6, "mn": 6, "mio": 6, "mil": 6, "million": 6, "millions": 6} | {
+    "b": 9, "bn": 9, "mrd": 9, "billion": 9, "billions": 9
+}  # fmt: skip
+"""Powers of ten of an amount of money, folded: `$1.5M`. Of anything else `m` is no million."""
 CURRENCIES = "USD|EUR|GBP|JPY|CHF|CNY|INR|SEK|NOK|DKK|PLN|CZK|HUF|CAD|AUD|BRL|TRY|RUB|KRW"

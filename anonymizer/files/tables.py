@@ -19,6 +19,7 @@ import polars.selectors as cs
 from anonymizer.errors import InputError
 from anonymizer.files.byte_columns import with_text_of_bytes
 from anonymizer.files.csv_text import NOT_UTF_8, UTF_8, CsvText, csv_text
+from anonymizer.steady_files import steady
 from anonymizer.unfolding import (
     UnfoldingError,
     check_frame,
@@ -128,6 +129,8 @@ def reading(
 ) -> Iterator[None]:
     """Say in one line why a file of data cannot be read, without quoting a row of it.
 
+    Nor is one that changes meanwhile, see `steady`.
+
     Parameters
     ----------
     form
@@ -138,7 +141,8 @@ def reading(
     try:
         with path.open("rb"):
             pass  # the system reports a folder and a missing file in one way, polars in many
-        yield
+        with steady(path):
+            yield
     except UnfoldingError as error:
         raise InputError(f"{path}: {error}") from None
     except FileNotFoundError:

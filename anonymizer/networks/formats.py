@@ -18,6 +18,7 @@ from anonymizer.networks.layers import joined
 from anonymizer.networks.line_layers import LINE_ENDINGS, load_lines
 from anonymizer.networks.osm import OSM_ENDINGS, load_osm
 from anonymizer.networks.speeds import PROFILES, Profile
+from anonymizer.steady_files import steady
 from anonymizer.unfolding import check_unfolding
 
 
@@ -150,7 +151,8 @@ def _load(source: str, max_spacing_m: float) -> RoadNetwork:
         return _ways(Path(path), PROFILES[profile], max_spacing_m)
     for ending, load in _FILES.items():
         if source.endswith(ending):
-            return load(_usable(Path(source)), max_spacing_m=max_spacing_m)
+            with steady(Path(source)):
+                return load(_usable(Path(source)), max_spacing_m=max_spacing_m)
     edges, nodes = _table(source, "edges"), _table(source, "nodes")
     if edges is not None:
         return _tables(edges, nodes, max_spacing_m=max_spacing_m)
@@ -165,7 +167,8 @@ def _ways(path: Path, profile: Profile, max_spacing_m: float) -> RoadNetwork:
     if not path.name.endswith(known):
         raise InputError(f"only files of OpenStreetMap have profiles: {', '.join(known)}")
     load = load_osm if path.name.endswith(OSM_ENDINGS) else load_lines
-    return load(_usable(path), max_spacing_m=max_spacing_m, profile=profile)
+    with steady(path):
+        return load(_usable(path), max_spacing_m=max_spacing_m, profile=profile)
 
 
 def _usable(path: Path) -> Path:

@@ -29,6 +29,7 @@ from anonymizer.networks.speeds import (
     free_flow_mps,
     is_odd_direction,
 )
+from anonymizer.steady_files import steady
 from anonymizer.unfolding import (
     UnfoldingError,
     check_csv,
@@ -151,24 +152,29 @@ def _advice(present: Sequence[str], columns: Iterable[str]) -> str:
 def _read(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
     """Return exactly the requested columns; missing optional ones are filled with nulls."""
     try:
-        check_unfolding(path, columns)
-        if path.suffix == ".csv":
-            check_csv(path)
-        table = _READ[path.suffix](path)
-        present = table.collect_schema().names()
-        needed = [name for name, required in columns.items() if required]
-        missing = [name for name in needed if name not in present]
-        if missing:
-            raise InputError(f"{path.name} has no column {missing[0]!r}{_advice(present, needed)}")
-        read = [
-            pl.col(name) if name in present else pl.lit(None, dtype=pl.String).alias(name)
-            for name in columns
-        ]
-        return check_frame(table.select(read).collect())
+        with steady(path):
+            return _columns(path, columns)
     except UnfoldingError as error:
         raise InputError(f"{path.name} {error}") from None
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(f"{path.name} is not readable as {path.suffix[1:]}") from error
+
+
+def _columns(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
+    check_unfolding(path, columns)
+    if path.suffix == ".csv":
+        check_csv(path)
+    table = _READ[path.suffix](path)
+    present = table.collect_schema().names()
+    needed = [name for name, required in columns.items() if required]
+    missing = [name for name in needed if name not in present]
+    if missing:
+        raise InputError(f"{path.name} has no column {missing[0]!r}{_advice(present, needed)}")
+    read = [
+        pl.col(name) if name in present else pl.lit(None, dtype=pl.String).alias(name)
+        for name in columns
+    ]
+    return check_frame(table.select(read).collect())
 
 
 def _ids(*columns: pl.Series) -> NodeNames:

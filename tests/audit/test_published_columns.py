@@ -1,6 +1,7 @@
 """Whatever is published is attacked: kept and sensitive columns, and labels that name somebody."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,53 @@ def test_a_column_that_says_what_a_label_hides_is_told_and_makes_the_first_scree
     excused = audit(keep_anyway={column: "they agreed"})
     assert excused.failures == ()
     assert f"Published although it repeats {qi}: {column}" in page_of(excused)
+
+
+Draw = random.Random
+PAIRS: dict[str, tuple[str, Callable[[int, int, Draw], tuple[float, float]]]] = {
+    "a difference": ("age", lambda age, _, rng: (x := rng.randrange(100), age + x)),
+    "a sum beyond 100": ("age", lambda age, _, rng: (x := rng.randrange(99), (age - x) % 99)),
+    "a place": (
+        "zip",
+        lambda _, at, rng: (at % 3 + rng.randrange(9) / 10, at // 3 + rng.randrange(9) / 10),
+    ),
+    "a table of two": ("zip", lambda _, at, rng: (x := rng.randrange(8), (x + at) % 8)),
+}
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_two_columns_that_say_together_what_neither_says_make_the_first_screen_red(
+    kind: str,
+) -> None:
+    qi, make = PAIRS[kind]
+    rng = random.Random(5)  # noqa: S311  no secret
+    table = people(480)
+    cells = [
+        make(age, int(zip_code[-1]), rng)
+        for age, zip_code in table.select("age", "zip").iter_rows()
+    ]
+    both = pl.DataFrame(cells, schema=["one", "other"], orient="row")
+    table = table.select("age", "zip", "ill").hstack(both)
+    asked: dict[str, Any] = {"qi": ["age", "zip"], "sa": ["ill"], "k": 10}
+
+    def made_of(*keep: str, **more: Any) -> tuple[Any, TableAuditReport]:  # noqa: ANN401
+        made = anonymizer.anonymize(table, keep=keep, model="kd", method="hilbert", **asked)
+        return made, anonymizer.audit_table(made, table, keep=keep, **asked, **more)
+
+    assert not made_of("one")[1].failures
+    assert not made_of("other")[1].failures
+    made, report = made_of("one", "other")
+    assert any(f"one with other says nearly what {qi} says" in w for w in made.report.warnings)
+    assert [(each.attack, each.attribute) for each in report.failures] == [
+        (f"repeated columns ({qi})", "one with other")
+    ]
+    assert "one with other, which says nearly" in page_of(report)
+    _, half = made_of("one", "other", keep_anyway={"one": "they agreed"})
+    assert half.failures
+    reasons = {"one": "they agreed", "other": "it is old"}
+    _, excused = made_of("one", "other", keep_anyway=reasons)
+    assert not excused.failures
+    assert "one with other; the reason given: they agreed; it is old" in page_of(excused)
 
 
 def page_of(report: TableAuditReport) -> str:

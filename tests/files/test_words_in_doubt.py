@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,3 +59,55 @@ def test_identifiers_that_may_be_one_device_with_and_without_a_check_digit_are_t
     assert told.startswith("imei: 3 identifiers of 14 to 16 digits")
     one_length = pl.DataFrame({"imei": [f"1000000000000{i:03}" for i in range(20)], "age": "1"})
     assert not [*in_doubt(TextTable(Path("t.csv"), one_length), Declared(qis=["age"], id="imei"))]
+
+
+SAYS_NOTHING = [
+    *("<none>", "(none)", "(leer)", "<empty>", "'NA'", "[]", "{}", "()", "*", "***", "~", "void"),
+    *("redacted", "[REDACTED]", "don't know/refused", "n/a (not applicable)", "Inapp.", "DK"),
+    *("DK/NR", "-- Select --", "NA_character_", "pd.NA", "[object Object]", "XXXX", ".a", "o. A."),
+    *("valeur manquante", "t.b.d.", "not known or refused", "01/01/1900", "<nil>", "sysmis"),
+]
+SAYS_SOMETHING = [
+    "+",
+    "++",
+    "O-",
+    "A",
+    "no",
+    "yes",
+    "\u20ac",
+    "None such",
+    "Other",
+    "x",
+    "<5",
+    "Ag",
+]
+
+
+def told_of(*cells: str) -> list[str]:
+    frame = pl.DataFrame({"ill": [*cells] * 3, "age": "1"})
+    return [*in_doubt(TextTable(Path("t.csv"), frame), Declared(qis=["age"], sensitive=["ill"]))]
+
+
+@pytest.mark.parametrize("word", SAYS_NOTHING)
+def test_words_for_no_value_are_told_whatever_stands_around_or_beside_them(word: str) -> None:
+    [told] = told_of(word, "measles", "gout")
+    assert told.startswith("ill: 3 cells may say that there is no value")
+    assert word in told
+
+
+@pytest.mark.parametrize("word", SAYS_SOMETHING)
+def test_what_says_something_is_not_told(word: str) -> None:
+    assert not told_of(word, "measles", "gout")
+
+
+@pytest.mark.parametrize("filler", ["99", "88", "777", "999999", "-1", "-9", "99.9", "-1.0"])
+def test_a_number_of_nines_far_beyond_all_others_is_told(filler: str) -> None:
+    others = [str(20 + i) for i in range(30)]
+    [told] = told_of(filler, *others)
+    assert filler in told
+    assert not told_of(*others, "50", "55")
+
+
+def test_a_number_of_nines_among_others_is_one() -> None:
+    assert not told_of(*(str(i) for i in range(60, 125)))
+    assert not told_of("-1", "-2", "-13", "5")

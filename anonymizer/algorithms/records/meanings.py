@@ -28,7 +28,15 @@ from anonymizer.domain.plain_forms import (
     no_value_among,
     plain_form,
 )
-from anonymizer.domain.spellings import CURRENCIES, ERROR, NO_VALUE, SAME_UNIT, TRUE, TRUTH
+from anonymizer.domain.spellings import (
+    CURRENCIES,
+    ERROR,
+    NO_VALUE,
+    SAME_UNIT,
+    TIMES,
+    TRUE,
+    TRUTH,
+)
 
 Way: TypeAlias = Literal["times", "numbers", "true and false", "letter case", "blanks or Unicode"]
 """In what the writings of one value differ."""
@@ -53,10 +61,14 @@ _POINTS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}(,\d+)?|[+-]?\d{1,3}(\.\d{3})+,\
 _FRACTION = re.compile(r"(?:([1-9]\d{0,2}) )?(1/[2458]|3/[458]|[24]/5|[57]/8)", re.ASCII)
 _NEGATIVE = re.compile(r"\((\d[^()]*)\)|(\d[^-]*)-")
 """As accountants write it."""
+_SIGN = r"[%\u2030\u00b0\u20ac\u00a3$\u00a5\u20b9\u20bd\u20a9\u20ba]"
+_MONEY = rf"{CURRENCIES}|(?:US|C|A)?(?![%\u2030\u00b0]){_SIGN}"
+_OF_MONEY = re.compile(_MONEY, re.IGNORECASE)
 _QUANTITY = re.compile(
-    rf"(?=.*[^\d.,' +-])(?P<before>(?:{CURRENCIES}|(?:US|C|A)?[$\u20ac\u00a3\u00a5])?) ?"
+    rf"(?=.*[^\d.,' +-])(?P<before>(?:{_MONEY})?) ?"
     r"(?P<n>[+-]?\d[\d.,']*|[+-]?\.\d+) ?"
-    r"(?P<after>(?:[%\u2030\u00b0a-zA-Z\u03bc\u20ac\u00a3$\u00a5]{1,7}(?:/[a-zA-Z]{1,4})?)?)"
+    rf"(?P<times>(?:(?i:{'|'.join(TIMES)})\.?(?= ?(?i:{_MONEY})$|$))?) ?"
+    rf"(?P<after>(?:(?:{_SIGN}|[^\W\d_]){{1,14}}(?:/[a-zA-Z]{{1,4}})?)?)"
 )
 _DAY = re.compile(r"\d{4}-(?:\d\d-\d\d|\d{3})")
 _COMPACT_DAY = re.compile(r"(?:1[89]|20|21)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
@@ -336,10 +348,16 @@ def _quantity(text: str, comma: str) -> tuple[Decimal, str] | None:
     found = _QUANTITY.fullmatch(text)
     if found is None:
         return None
-    n = found["n"]
+    n, before, times, after = found.group("n", "before", "times", "after")
     number = _number(n) if "," not in n or _number(n) is not None else _by(comma, n)
-    unit = f"{found['before']}{found['after']}".casefold()
-    return None if number is None else (number, SAME_UNIT.get(unit, unit))
+    if number is None:
+        return None
+    if times and _OF_MONEY.fullmatch(before or after):
+        number = number.scaleb(TIMES[times.rstrip(".").casefold()])
+    else:
+        after = f"{times}{after}"
+    unit = f"{before}{after}".casefold()
+    return number, SAME_UNIT.get(unit, unit)
 
 
 def _looks_like_a_number(text: str) -> bool:

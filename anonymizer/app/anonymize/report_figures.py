@@ -318,10 +318,10 @@ def _repeated(
 ) -> tuple[str, ...]:
     """Say which columns that are published as they are tell what a label hides."""
     return tuple(
-        f"{name} says nearly what {qi} says: whoever knows {qi} picks their row with "
-        f"{found.success:.0%} on average, and not {found.blind:.0%}, so that k hides nobody; the "
-        "audit fails unless --keep-anyway names a reason"
-        for name, qi, found in repeated_columns(
+        f"{told.name} says nearly what {told.qi} says: whoever knows {told.qi} picks their row with"
+        f" {told.found.success:.0%} on average, and not {told.found.blind:.0%}, so that k hides"
+        " nobody; the audit fails unless --keep-anyway names a reason"
+        for told in repeated_columns(
             coded.records,
             coded.schema,
             class_of,
@@ -333,7 +333,7 @@ def _repeated(
             seed=plan.seed,
             by_order=False,
         )
-        if found.repeats
+        if told.found.repeats
     )
 
 

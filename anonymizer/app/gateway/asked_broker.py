@@ -21,7 +21,8 @@ _PATIENCE_S = 5
 async def asked_broker(settings: Settings) -> list[str]:
     """Connect and subscribe as the gateway does; return what the broker says.
 
-    It is asked whether it takes what the gateway publishes, as `refused_topics` does.
+    It is asked whether it takes what the gateway publishes, as `refused_topics` does, and what it
+    says to other gateways.
 
     A client id of its own leaves the session of a running gateway alone.
 
@@ -39,11 +40,16 @@ async def asked_broker(settings: Settings) -> list[str]:
         except TransportError:  # it speaks 3.1.1 alone
             pass
     lines = list(_lines(settings, profile, refused, announces=announces))
-    topics = outgoing_topics(settings)
+    topics = [*outgoing_topics(settings), *_of_gateways(settings)]
     said = await refused_topics(settings.broker, topics, client_id=_client_id(settings))
     if said is None:
         return [*lines, "broker: it does not say whether it takes what is published"]
     return lines + [f"missing: {why_refused(said)}"] * bool(said)
+
+
+def _of_gateways(settings: Settings) -> list[str]:
+    """Return the topic on which gateways notice each other, if they do."""
+    return [] if settings.in_kafka else [settings.topics.probe]
 
 
 def _client_id(settings: Settings) -> str:
@@ -74,7 +80,10 @@ async def _asked(settings: Settings, *, version: str) -> tuple[BrokerProfile, Se
         settings.broker.model_copy(update={"version": version, "keepalive_s": _PATIENCE_S}),
         client_id=_client_id(settings),
         deliver=deliver,
-        subscriptions=[(subscription(each.topic), each.qos) for each in settings.inputs],
+        subscriptions=[
+            *((subscription(each.topic), each.qos) for each in settings.inputs),
+            *((topic, 0) for topic in _of_gateways(settings)),
+        ],
         on_state=lambda connected, reason: states.put_nowait((connected, reason)),
     )
     running = asyncio.create_task(link.run(), name="ask the broker")

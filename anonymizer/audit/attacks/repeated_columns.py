@@ -21,7 +21,7 @@ def repeated(case: TableCase) -> Iterator[Finding]:
     declared, asked = case.declared, case.asked
     if not (case.class_of >= 0).any():
         return
-    for name, qi, found in repeated_columns(
+    for told in repeated_columns(
         case.records,
         case.schema,
         case.class_of,
@@ -33,10 +33,11 @@ def repeated(case: TableCase) -> Iterator[Finding]:
         seed=asked.seed,
         by_order=True,
     ):
-        excused = found.repeats and name in asked.reasons
+        found = told.found
+        excused = found.repeats and asked.reasons.keys() >= {*told.columns}
         yield Finding(
-            attack=f"repeated columns ({qi})",
-            attribute=name,
+            attack=f"repeated columns ({told.qi})",
+            attribute=told.name,
             figures={
                 "average": found.success,
                 "worst_tenth": found.worst,

@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from itertools import permutations
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -20,6 +21,7 @@ from anonymizer.audit.findings import (
 )
 from anonymizer.audit.judged_files import Judged, digest_of, digests_of
 from anonymizer.audit.registry import question_of
+from anonymizer.audit.repeating_columns import in_words
 from anonymizer.audit.stream_summary import wilson
 from anonymizer.errors import InputError
 
@@ -399,10 +401,17 @@ def _kept_anyway(report: TableAuditReport) -> str:
     kept = ((each.attribute or "", each.attack) for each in report.findings if each.bar is None)
     return "".join(
         f" Published although {_KEPT_ALTHOUGH[name_of(attack)]} {_in_brackets(attack)}: {name}; "
-        f"the reason given: {report.kept_anyway[name]}."
+        f"the reason given: {reason}."
         for name, attack in kept
-        if name_of(attack) in _KEPT_ALTHOUGH and name in report.kept_anyway
+        if name_of(attack) in _KEPT_ALTHOUGH and (reason := _reason(report, name))
     )
+
+
+def _reason(report: TableAuditReport, name: str) -> str:
+    """Return why a column, or two that tell something together, are published; empty: no reason."""
+    of = report.kept_anyway
+    together = {in_words(pair): pair for pair in permutations(of, 2)}
+    return "; ".join(of[each] for each in together.get(name, (name,)) if each in of)
 
 
 def _in_brackets(attack: str) -> str:

@@ -159,6 +159,16 @@ async def test_check_names_a_subscription_that_is_refused(tmp_path: Path) -> Non
     assert "missing: the broker refuses the subscription other/+" in told.stdout
 
 
+async def test_check_names_the_topic_of_other_gateways_where_it_is_refused(tmp_path: Path) -> None:
+    rules = tmp_path / "acl"
+    rules.write_text("topic readwrite positions/#\ntopic readwrite cloaked/#\n")
+    rules.chmod(0o600)
+    async with behaving(tmp_path, Behaviour([f"acl_file {rules}"])) as (broker, _):
+        config = write_settings(tmp_path / "gateway.toml", quick(broker.url))
+        told = await asyncio.to_thread(anonymizer, "check", "-c", config, "--connect")
+    assert "anonymizer/probe (not authorized)" in told.stdout
+
+
 @pytest.mark.parametrize(("version", "qos"), [("5", 0), ("5", 1), ("3.1.1", 0)])
 async def test_outputs_that_the_access_rules_refuse_are_named_wherever_one_looks(
     version: str, qos: int, tmp_path: Path
