@@ -54,6 +54,7 @@ ATTACKS: dict[Subject, list[str]] = {
         f"{_ROOM}.labels:ATTACK",
         f"{_ROOM}.criteria:ATTACK",
         f"{_ROOM}.linkability:ATTACK",
+        f"{_ROOM}.minimality:ATTACK",
         f"{_ROOM}.direct_identifiers:ATTACK",
         f"{_ROOM}.repeated_columns:ATTACK",
         f"{_ROOM}.known_columns:ATTACK",

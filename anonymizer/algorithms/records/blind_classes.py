@@ -37,8 +37,9 @@ from anonymizer.domain.records import Records
 def formed_blindly(method: Method, task: Task) -> Int32Array:
     """Return the classes of a method that sees no sensitive values, merged; see the module.
 
-    Where nothing is promised of sensitive values, those of the method as it is. Records with equal
-    quasi-identifiers are in the order of their persons, not mixed by their values.
+    Where nothing is promised of sensitive values, those of the method as it is. Among records with
+    equal quasi-identifiers the seed decides: neither their values, nor the order of rows or of
+    identifiers, which may go with values.
     """
     problem, records = task.problem, task.records
     n_seen = len(problem.rule) - records.sensitive.shape[1]
@@ -50,7 +51,8 @@ def formed_blindly(method: Method, task: Task) -> Int32Array:
 
 def _formed(method: Method, task: Task, n_seen: int) -> Int32Array:
     problem, records = task.problem, task.records
-    order = stable_order(records.person.astype(np.uint64), np.arange(records.n))
+    drawn = np.random.default_rng(task.former.seed).permutation(problem.n_persons)
+    order = stable_order(drawn[records.person].astype(np.uint64), np.arange(records.n))
     order = stable_order(numbered(records.qi)[order].astype(np.uint64), order)
     seen = replace(
         problem,

@@ -113,6 +113,20 @@ def test_merged_classes_are_whole_and_keep_the_promise(
         assert (found[given_ != SUPPRESSED] != SUPPRESSED).all() or (given_ == SUPPRESSED).any()
 
 
+@pytest.mark.parametrize("method", BLIND)
+def test_an_order_of_rows_that_goes_with_values_puts_no_like_ones_together(method: str) -> None:
+    rng = np.random.default_rng(5)
+    qi = rng.integers(0, 3, (600, 3)).astype(np.int32)
+    sensitive = np.sort(rng.integers(0, 3, 600)).astype(np.int32)[:, None]
+    number, promise = np.arange(600, dtype=np.int32), Promise(k=5, l=3)
+    counts = []
+    for rows in (number, rng.permutation(number)):
+        table = Records(qi[rows], sensitive[rows], number)
+        formed, _ = formed_by(method, task_of(table, promise, method))
+        counts.append(len(np.unique(np.column_stack([formed, table.sensitive[:, 0]]), axis=0)))
+    assert counts[0] > 0.9 * counts[1]
+
+
 TOWN = Schema(
     (numbers("age", *range(60)), numbers("home", *range(40))),
     (categories("ill", "ny"),),

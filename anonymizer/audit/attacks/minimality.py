@@ -1,0 +1,60 @@
+"""Minimality: whether a row is where it is for its sensitive value, which tells it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from anonymizer.audit.attack import ONE_IN_K, Attack, Criterion, Question, Subject
+from anonymizer.audit.findings import Finding
+from anonymizer.audit.mathematics.minimality import minimality
+from anonymizer.audit.table_case import TableCase
+from anonymizer.domain.promises import bounds_sensitive
+
+_BAR = "below twice a guess, but for chance"
+
+
+def named_owners(case: TableCase) -> Iterator[Finding]:
+    """Yield a finding for each sensitive attribute of which something is promised.
+
+    The original is needed: it says what would be lost otherwise, and whose the values are. The
+    method that made the release is not.
+    """
+    coded, promise = case.banded, case.asked.promise
+    if not bounds_sensitive(promise):
+        return
+    promise = replace(promise, k=promise.k if promise.k > 1 else case.reached.k)
+    for column, attribute in enumerate(coded.schema.sensitive):
+        found = minimality(
+            coded.records, coded.schema, promise, case.class_of, column, seed=case.asked.seed
+        )
+        yield Finding(
+            attack="minimality",
+            attribute=attribute.name,
+            figures={
+                "average": found.success,
+                "guess": found.guess,
+                "n": found.n,
+                "n_classes_tried": found.n_tried,
+            },
+            bar=_BAR,
+            holds=not found.names,
+        )
+
+
+ATTACK = Attack(
+    "minimality",
+    Subject.TABLE,
+    named_owners,
+    (
+        Question(
+            "minimality",
+            Criterion.INFERENCE,
+            "Is the only person of a class with a sensitive value named, because the release would "
+            "lose less if it were anybody else's?",
+            ("average",),
+            ("guess",),
+            "n",
+            against=ONE_IN_K,
+            bar=_BAR,
+        ),
+    ),
+)
