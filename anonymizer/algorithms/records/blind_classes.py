@@ -30,7 +30,7 @@ from anonymizer.algorithms.records.ordering import numbered, stable_order
 from anonymizer.algorithms.records.problem import Problem
 from anonymizer.algorithms.records.sweep import ClassCounts, add, bounded, clear, holds, no_counts
 from anonymizer.algorithms.records.task import Task
-from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray, starts_of
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, RecordArray, starts_of
 from anonymizer.domain.records import Records
 
 
@@ -51,12 +51,16 @@ def formed_blindly(method: Method, task: Task) -> Int32Array:
 
 def _formed(method: Method, task: Task, n_seen: int) -> Int32Array:
     problem, records = task.problem, task.records
+    qi_of = numbered(records.qi)
     drawn = np.random.default_rng(task.former.seed).permutation(problem.n_persons)
     order = stable_order(drawn[records.person].astype(np.uint64), np.arange(records.n))
-    order = stable_order(numbered(records.qi)[order].astype(np.uint64), order)
+    order = stable_order(qi_of[order].astype(np.uint64), order)
+    cells = problem.cells[:, :n_seen]
+    # Of records that lie in that order but for their persons, only these change places.
+    lie_so = bool((qi_of[1:] >= qi_of[:-1]).all())
     seen = replace(
         problem,
-        cells=problem.cells[:, :n_seen].take(order, axis=0),
+        cells=np.ascontiguousarray(cells) if lie_so else cells.take(order, axis=0),
         rule=problem.rule[:n_seen],
         plain=problem.plain[:n_seen],
         person=problem.person[order] if len(problem.person) else problem.person,
@@ -71,11 +75,14 @@ def _formed(method: Method, task: Task, n_seen: int) -> Int32Array:
 def merged(problem: Problem, class_of: Int32Array) -> Int32Array:
     """Return classes that keep the promise, each some whole ones of those that are given.
 
-    `SUPPRESSED` where none does, however many are merged. O(n columns log(classes)) at most; with
-    t-closeness for each merger O(size of the domain).
+    `SUPPRESSED` where none does, however many are merged. O(n columns), and where a class breaks it
+    at most log(classes) times as much; with t-closeness for each merger O(size of the domain).
     """
-    classes = classes_of(without_gaps(class_of))
-    if not len(classes):
+    class_of = without_gaps(class_of)
+    classes = classes_of(class_of)
+    turn, counts = np.zeros(1, np.int64), no_counts(problem)
+    keeps = _keeping(problem.k, _Members(classes.first_of, classes.member, turn, counts))
+    if keeps.all():
         return class_of
     size = np.diff(classes.first_of)
     middle = np.empty((len(classes), problem.n_qis), np.int32)
@@ -85,70 +92,86 @@ def merged(problem: Problem, class_of: Int32Array) -> Int32Array:
         middle[:, c] = lo + (hi - lo) // 2
     node, order = nearness(problem, middle)
     member = np.concatenate([classes[c] for c in order.tolist()])
-    group = np.full(len(order), SUPPRESSED, np.int32)
-    turn, counts = np.zeros(1, np.int64), no_counts(problem)
-    _merge(node, problem.k, _Merging(starts_of(size[order]), member, group, turn, counts))
+    of = _Members(starts_of(size[order]), member, turn, counts)
+    group = np.where(keeps[order], np.arange(len(order)), SUPPRESSED).astype(np.int32)
+    _merge(node, problem.k, of, group)
     out = np.full(problem.n, SUPPRESSED, np.int32)
     out[member] = np.repeat(group, size[order])
     return without_gaps(out)
 
 
-class _Merging(NamedTuple):
-    """Classes in the order of a tree, as kernels take them.
+class _Members(NamedTuple):
+    """The records of classes in some order, as kernels take them.
 
-    `first`, `member`: where each begins, and the records; `group`: of each, the first of those with
-    which it is merged, changed in place; `turn`: the last class that was counted, shape (1,).
+    `first`, `member`: where each begins, and the records; `turn`: the last class that was counted,
+    shape (1,).
     """
 
     first: IntArray
     member: IntArray
-    group: Int32Array
     turn: IntArray
     counts: ClassCounts
 
 
 @kernel
-def _merge(node: RecordArray, k: int, merging: _Merging) -> None:
-    """Merge the classes of each node, whose children are behind it."""
+def _keeping(k: int, of: _Members) -> BoolArray:
+    """Return which classes keep the promise."""
+    keeps = np.empty(len(of.first) - 1, np.bool_)
+    for c in range(len(keeps)):
+        keeps[c] = _keep(c, c + 1, k, of)
+    return keeps
+
+
+@kernel
+def _merge(node: RecordArray, k: int, of: _Members, group: Int32Array) -> None:
+    """Merge the classes of each node, whose children are behind it.
+
+    `group`: of each class, the first of those with which it is merged, `SUPPRESSED` while they
+    break the promise; changed in place.
+    """
     whole = np.zeros(len(node), np.bool_)
     for at in range(len(node) - 1, -1, -1):
         begin, left, right = node[at]["start"], node[at]["left"], node[at]["right"]
         end = begin + node[at]["size"]
         if left == LEAF:
-            whole[at] = _merge_halves(begin, end, k, merging)
+            whole[at] = _merge_halves(begin, end, k, of, group)
         else:
-            whole[at] = (whole[left] and whole[right]) or _joins(begin, end, k, merging)
+            whole[at] = (whole[left] and whole[right]) or _joins(begin, end, k, of, group)
 
 
 @kernel
-def _merge_halves(begin: int, end: int, k: int, merging: _Merging) -> bool:
+def _merge_halves(begin: int, end: int, k: int, of: _Members, group: Int32Array) -> bool:
     """Merge classes with equal boxes two by two; return whether all of them keep the promise."""
     n, width = end - begin, 1
-    keeps = np.zeros(n, np.bool_)
-    for c in range(n):
-        keeps[c] = _joins(begin + c, begin + c + 1, k, merging)
+    keeps = group[begin:end] != SUPPRESSED
     while width < n:
         for c in range(0, n - width, 2 * width):
             if not (keeps[c] and keeps[c + width]):
-                keeps[c] = _joins(begin + c, begin + min(c + 2 * width, n), k, merging)
+                keeps[c] = _joins(begin + c, begin + min(c + 2 * width, n), k, of, group)
         width *= 2
     return bool(keeps[0])
 
 
 @inner_kernel
-def _joins(begin: int, end: int, k: int, merging: _Merging) -> bool:
-    """Make some classes one if that keeps the promise; return whether. O(records columns)."""
-    counts = merging.counts
-    clear(counts)
-    merging.turn[0] += 1
-    n_persons = 0
-    for row in range(merging.first[begin], merging.first[end]):
-        n_persons += add(merging.member[row], merging.turn[0], counts)
-    if n_persons < k or not holds(n_persons, merging.turn[0], counts):
+def _joins(begin: int, end: int, k: int, of: _Members, group: Int32Array) -> bool:
+    """Make some classes one if that keeps the promise; return whether."""
+    if not _keep(begin, end, k, of):
         return False
     for c in range(begin, end):
-        merging.group[c] = begin
+        group[c] = begin
     return True
+
+
+@inner_kernel
+def _keep(begin: int, end: int, k: int, of: _Members) -> bool:
+    """Return whether some classes are one that keeps the promise. O(records columns)."""
+    counts = of.counts
+    clear(counts)
+    of.turn[0] += 1
+    n_persons = 0
+    for row in range(of.first[begin], of.first[end]):
+        n_persons += add(of.member[row], of.turn[0], counts)
+    return n_persons >= k and holds(n_persons, of.turn[0], counts)
 
 
 def _best(task: Task) -> Int32Array:

@@ -45,7 +45,7 @@ def warm_up(method: str, schema: Schema, promise: Promise) -> None:
 
         former = Former(schema=schema, promise=promise, model=MODELS[USUAL], method=method)
         task = _synthetic(former)
-        merged(task.problem, task.records.person % 2)
+        merged(task.problem, task.records.person)
 
 
 def _synthetic(former: Former) -> Task:

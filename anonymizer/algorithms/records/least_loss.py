@@ -32,27 +32,34 @@ SAMPLED = 2_000
 UNSURE = 0.01
 """Probability that a bound from a sample is too high."""
 _TOGETHER = 16
-"""Classes of a group."""
+"""Classes of a group, and groups of a stretch."""
 _NO_CODE_YET = 2**31 - 1
 
 
-class _Boxes(NamedTuple):
-    """Records by class, and the first and last code of each class.
+class _Outlines(NamedTuple):
+    """The first and last code of parts that lie one after the other.
 
-    `of`: the class of each record, dense from 0; `member`: class by class; `first`: of each class,
-    and the number of members at last, shape (classes + 1,); `lo`, `hi`: shape (classes,
-    quasi-identifiers). A suppressed record is a class. `around`: first class of each group of
-    near ones, and the number of classes at last; `least`, `most`: of a group, as `lo` and `hi`.
+    `first`: of each part, and the number of what they are made of at last, shape (parts + 1,);
+    `lo`, `hi`: shape (parts, quasi-identifiers).
+    """
+
+    first: IntArray
+    lo: Int32Array
+    hi: Int32Array
+
+
+class _Boxes(NamedTuple):
+    """Records by class, classes by groups of near ones, and groups by stretches of near ones.
+
+    `of`: the class of each record, dense from 0; `member`: class by class. A suppressed record is a
+    class.
     """
 
     of: IntArray
     member: IntArray
-    first: IntArray
-    lo: Int32Array
-    hi: Int32Array
-    around: IntArray
-    least: Int32Array
-    most: Int32Array
+    classes: _Outlines
+    groups: _Outlines
+    stretches: _Outlines
 
 
 def least_loss(problem: Problem, class_of: Int32Array, *, seed: int = 0) -> float:
@@ -68,7 +75,7 @@ def least_loss(problem: Problem, class_of: Int32Array, *, seed: int = 0) -> floa
 
     Notes
     -----
-    For each record looked at, O(classes qis) and the members of those that may be nearer.
+    For each record looked at, O(stretches qis) and what of those that may be nearer is.
     """
     n, q = problem.n, problem.n_qis
     if not n or not q:
@@ -116,13 +123,21 @@ def _boxes_of(problem: Problem, class_of: Int32Array) -> _Boxes:
     lo, hi = _outlines(place, int(place.max()) + 1, q, problem.cells, problem.cells)
     middle = lo + (hi - lo) // 2
     group, by_group = near_together(problem, middle, at_least=_TOGETHER)
-    lo, hi = lo[by_group], hi[by_group]
     place = np.argsort(by_group)[place]
-    near = (group[by_group] - group.min()).astype(np.int64)  # one where none keeps the promise
-    around = starts_of(np.bincount(near))
-    least, most = _outlines(near, len(around) - 1, q, lo, hi)
     member = in_order(np.arange(len(place)), place, len(lo))
-    return _Boxes(place, member, starts_of(np.bincount(place)), lo, hi, around, least, most)
+    classes = _Outlines(starts_of(np.bincount(place)), lo[by_group], hi[by_group])
+    near = (group[by_group] - group.min()).astype(np.int64)  # one where none keeps the promise
+    groups = _around(near, classes)
+    stretch = np.arange(len(groups.lo)) // _TOGETHER  # one beside the other, groups are near
+    return _Boxes(place, member, classes, groups, _around(stretch, groups))
+
+
+def _around(part_of: IntArray, inner: _Outlines) -> _Outlines:
+    """Return the outlines of parts; `part_of`: the part of each one of `inner`, rising."""
+    first = starts_of(np.bincount(part_of))
+    return _Outlines(
+        first, *_outlines(part_of, len(first) - 1, inner.lo.shape[1], inner.lo, inner.hi)
+    )
 
 
 @kernel
@@ -179,7 +194,7 @@ def _least(
     """Return what each record loses at least, summed over its columns."""
     least = np.zeros(len(looked_at))
     nearest = np.empty(max(k - 1, 1))
-    n_qis = boxes.lo.shape[1]
+    n_qis, beyond, around = len(first_floor) - 1, boxes.stretches, boxes.groups
     for x in range(len(looked_at)):
         record = looked_at[x]
         nearest[:] = np.inf
@@ -191,17 +206,32 @@ def _least(
             continue
         own = boxes.of[record]
         _look(record, own, boxes, nearest, floor, first_floor, problem)
-        for g in range(len(boxes.least)):
-            least_there = _away(
-                record, boxes.least[g], boxes.most[g], nearest[-1], floor, first_floor, problem
-            )
-            if least_there >= nearest[-1]:
+        for s in range(len(beyond.lo)):
+            if _is_far(record, s, beyond, nearest[-1], floor, first_floor, problem):
                 continue
-            for b in range(boxes.around[g], boxes.around[g + 1]):
-                if b != own:
-                    _look(record, b, boxes, nearest, floor, first_floor, problem)
+            for g in range(beyond.first[s], beyond.first[s + 1]):
+                if _is_far(record, g, around, nearest[-1], floor, first_floor, problem):
+                    continue
+                for b in range(around.first[g], around.first[g + 1]):
+                    if b != own:
+                        _look(record, b, boxes, nearest, floor, first_floor, problem)
         least[x] = nearest[-1] if nearest[-1] < np.inf else n_qis
     return least
+
+
+@inner_kernel
+def _is_far(
+    record: int,
+    part: int,
+    of: _Outlines,
+    bound: float,
+    floor: FloatArray,
+    first_floor: IntArray,
+    problem: ProblemArrays,
+) -> bool:
+    """Return whether nothing in a part is nearer than a bound."""
+    lo, hi = of.lo[part], of.hi[part]
+    return bool(_away(record, lo, hi, bound, floor, first_floor, problem) >= bound)
 
 
 @inner_kernel
@@ -215,11 +245,10 @@ def _look(
     problem: ProblemArrays,
 ) -> None:
     """Enter the members of a class that are nearer than the farthest of `nearest`, rising."""
-    cells, lo, hi = problem.cells, boxes.lo[b], boxes.hi[b]
-    last = len(nearest) - 1
-    if _away(record, lo, hi, nearest[last], floor, first_floor, problem) >= nearest[last]:
+    cells, last = problem.cells, len(nearest) - 1
+    if _is_far(record, b, boxes.classes, nearest[last], floor, first_floor, problem):
         return
-    for at in range(boxes.first[b], boxes.first[b + 1]):
+    for at in range(boxes.classes.first[b], boxes.classes.first[b + 1]):
         other = boxes.member[at]
         if other == record:
             continue

@@ -293,7 +293,7 @@ def _only(problem: Problem, member: IntArray) -> Problem:
     their order: what is held for each code of the part is then no larger than the part.
     """
     person = problem.person[member] if len(problem.person) else problem.person
-    part = replace(problem, cells=problem.cells[member], person=person)
+    part = replace(problem, cells=problem.cells.take(member, axis=0), person=person)
     if problem.plain.all():
         return part
     rule, codes = problem.rule.copy(), []

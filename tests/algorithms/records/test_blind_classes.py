@@ -74,6 +74,32 @@ def test_values_exchanged_within_a_formed_class_leave_the_release_as_it_is(
 
 
 @settings(max_examples=30)
+@given(table=records(), promise=promises(), seed=st.integers(0, 99), arranges=st.booleans())
+def test_the_release_does_not_depend_on_the_order_of_the_records(
+    table: Records, promise: Promise, seed: int, *, arranges: bool
+) -> None:
+    promise = replace(promise, l=2)
+    order = np.random.default_rng(seed).permutation(table.n)
+    if arranges:  # as tables are: only records with equal quasi-identifiers change places
+        order = order[np.lexsort(table.qi[order].T[::-1])]
+    release = METHODS["hilbert"](task_of(table, promise, "hilbert"))
+    other = METHODS["hilbert"](task_of(table.only(order), promise, "hilbert"))
+    assert other.tolist() == release[order].tolist()
+
+
+@given(table=records(), promise=promises(), n=st.integers(1, 9), seed=st.integers(0, 99))
+def test_classes_of_which_each_keeps_the_promise_stay(
+    table: Records, promise: Promise, n: int, seed: int
+) -> None:
+    problem = make_problem(table, SCHEMA, promise)
+    given_ = np.random.default_rng(seed).integers(-1, n, table.n).astype(np.int32)
+    kept = merged(problem, given_)
+    again = merged(problem, kept)
+    assert ((kept[:, None] == kept) == (again[:, None] == again)).all()
+    assert ((kept == SUPPRESSED) == (again == SUPPRESSED)).all()
+
+
+@settings(max_examples=30)
 @given(table=records(), promise=promises(), seed=st.integers(0, 99))
 def test_values_exchanged_within_a_published_class_change_no_other_class(
     table: Records, promise: Promise, seed: int
