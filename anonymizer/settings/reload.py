@@ -12,18 +12,12 @@ from anonymizer.settings.model import Settings
 
 
 class Change(NamedTuple):
-    """Result of a reload.
-
-    Attributes
-    ----------
-    settings
-        The wanted settings.
-    changed
-        Old and new value of each key that differs. None of them is a secret.
-    """
+    """Result of a reload."""
 
     settings: Settings
+    """The wanted settings."""
     changed: dict[str, tuple[Any, Any]]
+    """Old and new value of each key that differs. None of them is a secret."""
 
 
 def change(running: Settings, wanted: Settings) -> Change:

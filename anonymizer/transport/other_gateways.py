@@ -50,11 +50,6 @@ class OtherGateways:
         Wall-clock time at which this gateway was started: of two, the earlier one stays.
     found
         Called when a younger one is there, at most once between two messages of this one.
-
-    Attributes
-    ----------
-    link
-        The connection.
     """
 
     def __init__(
@@ -80,6 +75,7 @@ class OtherGateways:
             subscriptions=[(topic, 0)],
             on_state=self._on_state,
         )
+        """The connection."""
 
     @property
     def counts(self) -> LinkCounts:

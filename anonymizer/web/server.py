@@ -68,11 +68,6 @@ class HttpServer:
         Limits of the connections.
     monotonic
         Returns the seconds of a monotonic clock.
-
-    Attributes
-    ----------
-    url
-        Address of the server, with the actual port.
     """
 
     def __init__(
@@ -90,6 +85,7 @@ class HttpServer:
         named = HostCheck(limited, names=(settings.host, *settings.allowed_hosts))
         self._socket = _listen(settings)
         self.url = url_of(settings.host, self._socket.getsockname()[1])
+        """Address of the server, with the actual port."""
         self._server = _QuietServer(
             uvicorn.Config(
                 BodyLimit(named),

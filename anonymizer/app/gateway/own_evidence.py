@@ -59,11 +59,6 @@ class OwnEvidence:
         Return unix seconds, by which periods end, and seconds of a clock that nobody sets.
     niceness
         Of the process of the attacks.
-
-    Attributes
-    ----------
-    figures
-        For metrics.
     """
 
     def __init__(
@@ -84,6 +79,7 @@ class OwnEvidence:
         self._asked = asyncio.Event()
         self._newest: EvidenceReport | None = None
         self.figures = EvidenceFigures({each: _figures(None) for each in _CRITERIA})
+        """For metrics."""
 
     def ask(self) -> None:
         """Attack the newest traffic soon, whether or not a period is over."""

@@ -25,11 +25,6 @@ class OwnMetrics:
         Returns how many messages the broker has dropped; None: it is not known.
     sides
         All else.
-
-    Attributes
-    ----------
-    exact, public
-        The registries.
     """
 
     def __init__(
@@ -57,3 +52,4 @@ class OwnMetrics:
             LinkCollector(sides.links),
             *sides.public,
         )
+        """`exact`, `public`: the registries."""

@@ -17,13 +17,6 @@ class Startup:
     settings
         The address.
 
-    Attributes
-    ----------
-    server
-        The server, which the gateway takes over.
-    doing
-        What is being done, for `/readyz`.
-
     Raises
     ------
     SettingsError
@@ -32,11 +25,13 @@ class Startup:
 
     def __init__(self, settings: HttpSettings) -> None:
         self.doing = "reads the settings"
+        """What is being done, for `/readyz`."""
         application = create_application(
             CollectorRegistry(), alive=list, ready=lambda: [f"starting: {self.doing}"]
         )
         _answer_the_rest(application)
         self.server = HttpServer(application, settings)
+        """The server, which the gateway takes over."""
 
 
 def _answer_the_rest(application: FastAPI) -> None:

@@ -38,11 +38,6 @@ class SourceWindows(Generic[_Content]):
         How many there are.
     most_waiting
         Windows that wait for a source.
-
-    Attributes
-    ----------
-    n_suppressed
-        Windows so far that were left out.
     """
 
     def __init__(self, n_sources: int, *, most_waiting: int) -> None:
@@ -56,6 +51,7 @@ class SourceWindows(Generic[_Content]):
         self._settled = _NEVER
         """The last window that is not waited for any more."""
         self.n_suppressed = 0
+        """Windows so far that were left out."""
 
     def take(self, stated: WindowPiece[_Content]) -> list[tuple[int, list[_Content]]]:
         """Take in a piece; return all pieces of each window that every source has stated by now.
