@@ -154,10 +154,6 @@ class Resident:
 
     Parameters
     ----------
-    make
-        Returns a new stage.
-    journal
-        The inputs of the stage.
     drop
         Called with an input that is dropped, and the reason; it returns what is sent about it.
     counts

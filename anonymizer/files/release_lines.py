@@ -290,8 +290,6 @@ class ReleaseWriter:
 
     Parameters
     ----------
-    device_id
-        Name of the device of each slot.
     seed
         Key of the pseudonyms.
     auditor

@@ -130,8 +130,6 @@ def reading(
 
     Parameters
     ----------
-    form
-        Format of the file.
     fault
         Returns what is wrong with one that is not well-formed, if it is known.
     """

@@ -13,8 +13,6 @@ class LinkCollector(Collector):
 
     Parameters
     ----------
-    links
-        The counts of each link by its name.
     drops
         Returns the number of messages that the broker has dropped; None: not known.
     """

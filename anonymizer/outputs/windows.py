@@ -49,8 +49,6 @@ class EndedWindows:
 
     Parameters
     ----------
-    every_s
-        Length of a window.
     known_after_s
         Seconds after the end of a window in which something of it may still follow.
     n_ahead

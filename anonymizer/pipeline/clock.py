@@ -16,10 +16,6 @@ class SteadyClock:
 
     Parameters
     ----------
-    wall
-        Unix seconds by the wall clock.
-    monotonic
-        Seconds by a clock that never goes back.
     on_jump
         Called with the seconds by which the wall clock was put forward, negative for back.
     """

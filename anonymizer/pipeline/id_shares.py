@@ -36,8 +36,6 @@ class IdShares:
         ----------
         share
             Most ids of one topic.
-        at_s
-            Seconds of a monotonic clock.
         """
         if self.ends(at_s):
             self._ids_of.clear()

@@ -137,8 +137,6 @@ class MisfitWatch:
             How many had each final outcome, since any time.
         n_held
             How many were accepted and wait.
-        at_s
-            Seconds of a monotonic clock.
         """
         n_usable = n_held + sum(n for outcome, n in counts.items() if outcome not in CAUSES)
         if self._since is None or n_usable != self._since[2]:

@@ -32,8 +32,6 @@ class Backlog:
 
     Parameters
     ----------
-    broker
-        Settings of the broker.
     topic
         Of the probes. The connection of the input must subscribe to it with the largest QoS of the
         input.
@@ -41,8 +39,6 @@ class Backlog:
         On which they are sent; not that of the input, on which acknowledgements may wait.
     qos
         The QoS of each input.
-    monotonic
-        Returns the seconds of a monotonic clock.
     """
 
     def __init__(

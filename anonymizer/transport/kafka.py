@@ -69,8 +69,6 @@ class KafkaLink:
         The topics to be read; none: nothing is read.
     outputs
         The topic of Kafka for each topic of the pipeline. Messages of others are not published.
-    deliver
-        Receives deliveries in batches.
     on_state
         Called with whether Kafka can be reached and the reason, at every change and at every
         failed attempt to begin.

@@ -51,8 +51,6 @@ class MqttLink:
 
     Parameters
     ----------
-    settings
-        Settings of the broker.
     client_id
         Id under which the broker knows this client; a second client with it replaces the first.
     deliver

@@ -135,8 +135,6 @@ class MemoryLink:
 
     Parameters
     ----------
-    broker
-        The broker to connect to.
     client_id, deliver, subscriptions, on_state
         As for `anonymizer.transport.MqttLink`.
     keeps_session

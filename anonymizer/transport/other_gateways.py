@@ -40,8 +40,6 @@ class OtherGateways:
 
     Parameters
     ----------
-    broker
-        Settings of the broker.
     topic
         On which gateways say that they are there. Who may publish to it can end a gateway.
     key

@@ -73,8 +73,6 @@ class RateLimit:
     ----------
     per_minute
         Capacity of a bucket, and requests added to it in a minute.
-    monotonic
-        Returns the seconds of a monotonic clock.
 
     Notes
     -----

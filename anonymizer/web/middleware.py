@@ -16,13 +16,6 @@ MOST_BYTES = 65_536
 class BodyLimit:
     """Rejects requests whose body is above the limit or does not state its length.
 
-    Parameters
-    ----------
-    app
-        The application that receives the other requests.
-    most_bytes
-        The largest body that is accepted.
-
     Notes
     -----
     The server reads no more than the stated length, so checking that length is enough.
@@ -58,8 +51,6 @@ class HostCheck:
 
     Parameters
     ----------
-    app
-        The application that receives the other requests.
     names
         Names of the server besides `localhost`; `*` stands for any name.
     """
@@ -103,10 +94,6 @@ class RequestLimit:
 
     Parameters
     ----------
-    app
-        The application that receives the other requests.
-    most
-        The largest number of requests in progress.
     exempt
         Paths whose requests are always accepted and do not count.
     """
@@ -139,8 +126,6 @@ class GuessLimit:
 
     Parameters
     ----------
-    app
-        The application that receives the other requests.
     limit
         Of wrong tokens from an address.
 

@@ -64,10 +64,6 @@ class HttpServer:
         The application, until `show` is called with another one.
     settings
         Address, and the clients that are accepted.
-    limits
-        Limits of the connections.
-    monotonic
-        Returns the seconds of a monotonic clock.
     """
 
     def __init__(
@@ -175,10 +171,6 @@ def create_application(
     acknowledge
         Called when the bearer of the token has seen the losses that `ready` names. None: it names
         none.
-    more
-        Further routes.
-    monotonic
-        Returns the seconds of a monotonic clock.
     """
     application = FastAPI(title="anonymizer", version=__version__, docs_url=None, redoc_url=None)
     for router in more:

@@ -77,10 +77,6 @@ def anonymize(
 
     Parameters
     ----------
-    models
-        Models by name.
-    clock
-        Returns seconds that never go back.
     progress
         Called regularly; the information loss is None in steps that have none.
 

@@ -80,12 +80,6 @@ class Gateway:
 
     Parameters
     ----------
-    settings
-        The whole settings.
-    network
-        The network that `settings.network` names.
-    streams
-        The declared streams of the settings.
     demo
         Whether the devices are simulated: then their true positions may be shown to anybody.
     http

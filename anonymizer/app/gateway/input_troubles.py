@@ -118,10 +118,6 @@ class SilentConnection:
         ----------
         n_arrived
             How many messages have arrived, since any time.
-        connected
-            Whether the connection is up.
-        at_s
-            Seconds of a monotonic clock.
         """
         if not connected or self._n_before is None:
             self._n_before = n_arrived
@@ -162,8 +158,6 @@ class TooLargeWatch:
         ----------
         counts
             How many positions had each final outcome, since any time.
-        at_s
-            Seconds of a monotonic clock.
         """
         now = at_s, counts.get(Outcome.SUPPRESSED__REGION_TOO_LARGE, 0), sum(counts.values())
         if self._since is None:

@@ -27,8 +27,6 @@ class KeptSession:
         What `stored` was in an earlier process; empty: nothing.
     name
         Client id and broker: the session of another name is another one.
-    wall
-        Returns the wall clock in unix seconds.
     """
 
     def __init__(self, stored: bytes, *, name: str, wall: Callable[[], float]) -> None:

@@ -51,10 +51,6 @@ class OwnEvidence:
 
     Parameters
     ----------
-    settings
-        Those of the gateway.
-    network, sample
-        Of the positions flow.
     wall, monotonic
         Return unix seconds, by which periods end, and seconds of a clock that nobody sets.
     niceness

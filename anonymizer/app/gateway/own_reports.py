@@ -43,18 +43,8 @@ class OwnReports:
 
     Parameters
     ----------
-    settings
-        The whole settings.
-    public
-        Public figures of the gateway.
-    link
-        Where to publish.
-    watch
-        Knows why nothing is published.
     refused
         Returns that the broker refuses groups; empty: it does not.
-    ready
-        Returns whether the gateway is ready.
     """
 
     def __init__(

@@ -27,16 +27,6 @@ class PositionStages:
 
     Parameters
     ----------
-    settings
-        The whole settings.
-    flow, inbox, ticks
-        What the stages work on.
-    link
-        Where messages come from and go to.
-    sees
-        What sees the published messages.
-    clock
-        Of the ticks.
     on_late
         Called when ticks begin late, and when they are on time again.
     """

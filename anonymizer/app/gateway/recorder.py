@@ -102,8 +102,6 @@ class Recorder:
     ----------
     settings
         Settings with at least one stream.
-    streams
-        The declared streams of these settings.
     on_state
         Called with whether the broker is connected, and the reason, whenever that changes.
     min_free_bytes

@@ -12,11 +12,6 @@ _RETRY_S = "2"
 class Startup:
     """Answers requests until there is a gateway: alive, not ready, nothing else yet.
 
-    Parameters
-    ----------
-    settings
-        The address.
-
     Raises
     ------
     SettingsError

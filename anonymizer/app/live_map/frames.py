@@ -59,8 +59,6 @@ class Viewer:
         One for each mode, the main one first; see `add`.
     devices_at, density_at
         True positions, and the density at each junction, for the auditor. None: not available.
-    monotonic
-        Seconds by a clock that never goes back.
     """
 
     def __init__(

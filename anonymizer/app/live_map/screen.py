@@ -75,14 +75,6 @@ class AnalystView:
 
     Parameters
     ----------
-    mode
-        Region mode of the flow.
-    node_id
-        Names of the nodes, see `RoadNetwork`.
-    flow
-        The flow whose counts are shown.
-    monotonic
-        Seconds by a clock that never goes back.
     silent
         See `RateMeter`.
     """

@@ -177,8 +177,6 @@ def try_row(
     ----------
     max_deletion
         Configurations that suppress a larger share are pruned early.
-    models
-        Models by name.
     row_time
         Time of the row. None: each search has the time budget of its model, or of its stream.
 

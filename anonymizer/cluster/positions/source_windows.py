@@ -34,8 +34,6 @@ class SourceWindows(Generic[_Content]):
 
     Parameters
     ----------
-    n_sources
-        How many there are.
     most_waiting
         Windows that wait for a source.
     """

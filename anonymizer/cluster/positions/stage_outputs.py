@@ -87,8 +87,6 @@ class LaneOutputs:
 
     Parameters
     ----------
-    n_sources
-        How many there are.
     secret
         See `Output.publisher`.
     """

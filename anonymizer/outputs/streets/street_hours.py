@@ -74,13 +74,9 @@ def street_hours(
 
     Parameters
     ----------
-    trace
-        True positions.
     settings
         The promise is `counts.k`, and `region.k_extra`. Positions in `zones` are left out, and with
         `trips.enabled` those near the ends of trips.
-    every_s
-        Length of an hour.
     rng
         Draws the secret of the thresholds, with `region.k_extra`.
 

@@ -48,8 +48,6 @@ def shapes_of(network: RoadNetwork, kind: str) -> RegionShapes:
 
     Parameters
     ----------
-    network
-        The public network.
     kind
         `nodes`, `roads`, `bbox`, `h3`, or `h3:` and a resolution.
 

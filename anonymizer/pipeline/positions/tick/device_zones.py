@@ -474,8 +474,6 @@ def takes_no_part(deliveries: Iterable[Delivery], levels: Sequence[int]) -> dict
 
     Parameters
     ----------
-    deliveries
-        Statements, in their order.
     levels
         Of their topics, from which the id of the device comes.
     """

@@ -137,12 +137,8 @@ class LightAudit:
 
         Parameters
         ----------
-        release
-            The release as published.
         place_of
             Node at which each slot is counted, negative for none.
-        n_nodes
-            Number of nodes in the network.
         """
         rows = np.flatnonzero(release.member < len(self._is_followed))
         rows = rows[self._is_followed[release.member[rows]]]
