@@ -4,10 +4,9 @@ import json
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -101,7 +100,7 @@ def report(
     from anonymizer.audit.evidence import assessed, evidence_of, page
     from anonymizer.audit.evidence.assessment import OPEN
     from anonymizer.audit.evidence.audit_files import audits_since
-    from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
+    from anonymizer.files.atomic_write import check_distinct, of_content, write_whole
 
     audits = list(audits or ())
     settings = None if config is None else settings_of(config)
@@ -123,7 +122,7 @@ def report(
     texts = {out: page(evidence), as_json: evidence.model_dump_json(indent=2) + "\n"}
     if assessment is not None:
         texts[assessment] = assessed(evidence, settings)
-    write_whole({path: FileToWrite(partial(_write, text)) for path, text in texts.items()})
+    write_whole({path: of_content(text) for path, text in texts.items()})
     if sign is not None:
         _sign(as_json, sign)
     _tell(evidence)
@@ -159,7 +158,7 @@ def _for_analysts(
         raise InputError("report: for analysts, name one release, --network, --cell and --out")
     from anonymizer import client
     from anonymizer.audit.evidence.quality_page import quality_page
-    from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
+    from anonymizer.files.atomic_write import check_distinct, of_content, write_whole
 
     as_json = out.with_suffix(".json")
     check_distinct([out, as_json], read=[release])
@@ -173,17 +172,13 @@ def _for_analysts(
         for size_m, each in found.items()
     ]
     texts = {out: page, as_json: json.dumps({"made": made, "quality": told}, indent=2) + "\n"}
-    write_whole({path: FileToWrite(partial(_write, text)) for path, text in texts.items()})
+    write_whole({path: of_content(text) for path, text in texts.items()})
     for size_m, each in found.items():
         typer.echo(
             f"squares of {size_m:g} m: {each['density_error']:.0%} of {each['devices']:,.0f} "
             f"devices in a wrong one, {each['flow_error']:.0%} of the moves wrong"
         )
     typer.echo(f"{out}, {as_json}")
-
-
-def _write(text: str, stream: BinaryIO) -> None:
-    stream.write(text.encode())
 
 
 def _sign(path: Path, key: Path) -> None:

@@ -38,6 +38,12 @@ class FileToWrite:
     """Whether only the owner may read the file."""
 
 
+def of_content(content: str | bytes, *, private: bool = False) -> FileToWrite:
+    """Return a file with this content, text in UTF-8."""
+    data = content.encode() if isinstance(content, str) else content
+    return FileToWrite(lambda file: file.write(data), private=private)
+
+
 def check_distinct(written: Iterable[Path | None], read: Iterable[Path | None] = ()) -> None:
     """Check that no file would be written over one that is read, or written twice.
 

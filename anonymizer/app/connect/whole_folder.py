@@ -10,7 +10,7 @@ from anonymizer.app.connect.broker_files import new_password
 from anonymizer.app.gateway.preflight import check_files
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.files.atomic_write import FileToWrite, naming, write_whole
+from anonymizer.files.atomic_write import FileToWrite, naming, of_content, write_whole
 from anonymizer.settings import Settings, load_settings
 
 
@@ -85,5 +85,4 @@ def write_folder(
 
 
 def _file(lines: Sequence[str], *, private: bool) -> FileToWrite:
-    content = "".join(f"{line}\n" for line in lines).encode()
-    return FileToWrite(lambda file: file.write(content), private=private)
+    return of_content("".join(f"{line}\n" for line in lines), private=private)

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from anonymizer.app.tuning.tune_report import EvaluatedTrial, TuneReport
 from anonymizer.errors import InputError
-from anonymizer.files.atomic_write import FileToWrite, write_whole
+from anonymizer.files.atomic_write import FileToWrite, of_content, write_whole
 
 JOURNAL, TABLE, REPORT, PLOT, PROPOSAL = (
     "journal.jsonl",
@@ -49,12 +49,12 @@ def write_results(report: TuneReport, proposal: str | None, out: Path) -> list[P
         If a file cannot be written.
     """
     parts = {
-        out / TABLE: FileToWrite(partial(_write, text=table_of(report))),
-        out / REPORT: FileToWrite(partial(_write, text=report.model_dump_json(indent=2) + "\n")),
+        out / TABLE: of_content(table_of(report)),
+        out / REPORT: of_content(report.model_dump_json(indent=2) + "\n"),
         out / PLOT: FileToWrite(partial(_draw, report=report)),
     }
     if proposal is not None:
-        parts[out / PROPOSAL] = FileToWrite(partial(_write, text=proposal))
+        parts[out / PROPOSAL] = of_content(proposal)
     write_whole(parts)
     if proposal is None:
         (out / PROPOSAL).unlink(missing_ok=True)
@@ -76,10 +76,6 @@ def _row(trial: EvaluatedTrial) -> dict[str, object]:
     found = trial.model_dump(exclude={"configuration", "fold_scores"})
     flags = {name: str(value).lower() for name, value in found.items() if isinstance(value, bool)}
     return {**promised, "without": ",".join(trial.configuration.without), **found, **flags}
-
-
-def _write(file: BinaryIO, *, text: str) -> None:
-    file.write(text.encode())
 
 
 def _draw(file: BinaryIO, *, report: TuneReport) -> None:
