@@ -27,7 +27,6 @@ class Extra(NamedTuple):
 DISTRIBUTION = "anonymizer-gateway"
 """What is installed; another distribution has the name of the package."""
 EXTRAS: Mapping[str, Extra] = {
-    "avro": Extra("messages in Avro", ("fastavro",)),
     "client": Extra("data frames of pandas and GeoPandas", ("pandas", "geopandas", "shapely")),
     "demo": Extra("demos without Mosquitto", ("amqtt",)),
     "dp": Extra("counts with differential privacy", ("opendp",)),

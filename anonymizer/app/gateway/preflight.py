@@ -86,7 +86,6 @@ def _check_extras(settings: Settings) -> None:
     needed = (
         ("broker.url", "websockets", settings.broker.url.startswith("ws")),
         ("output.topic", "kafka", settings.output.kafka is not None),
-        ("kafka.schema_registry", "avro", "avro" in settings.kafka.schema_registry),
         ("streams.topic", "kafka", any(each.kafka for each in settings.streams)),
         ("shapes", "h3", settings.shapes.regions.startswith("h3")),
     )
