@@ -497,16 +497,10 @@ def write_json(
 ) -> Terminal:
     """Write a report as JSON; return the console for its tables, standard error beside the JSON.
 
-    Parameters
-    ----------
-    page, of
-        Where the page of `anonymizer report` is written, too, and the file that was attacked, whose
-        hash it states; None: no page.
+    `page`, `of`: where the page of `anonymizer report` is written, too, and the file that was
+    attacked, whose hash it states; None: no page.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
+    Raises `InputError` if the file cannot be written.
     """
     if page is not None:
         _write_page(text, page, [] if of is None else [of], json_out=path)

@@ -49,10 +49,7 @@ def check_distinct(written: Iterable[Path | None], read: Iterable[Path | None] =
 
     None stands for a file that is not wanted, and `-` for standard output.
 
-    Raises
-    ------
-    InputError
-        If a file is named twice.
+    Raises `InputError` if a file is named twice.
     """
     named = {each.resolve() for each in read if each is not None}
     for each in written:
@@ -75,10 +72,8 @@ def write_whole(parts: Mapping[Path, FileToWrite]) -> None:
 
     When all are complete, they take their places, in the given order.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be written. An existing file of that name is then unchanged.
+    Raises `InputError` if a file cannot be written. An existing file of that name is then
+    unchanged.
     """
     with ExitStack() as made:
         new = {}
@@ -98,10 +93,8 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
 
     What is there and no regular file, such as a pipe, is written to directly.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be written. An existing file of that name is then unchanged.
+    Raises `InputError` if the file cannot be written. An existing file of that name is then
+    unchanged.
     """
     with ExitStack() as made:
         with naming(path):

@@ -110,10 +110,7 @@ class Declared:
 def intervals_of(domains: Mapping[str, Sequence[float]]) -> dict[str, Interval]:
     """Return the declared domains of numbers: the ends, and where there is one the step.
 
-    Raises
-    ------
-    SettingsError
-        If there are fewer or more numbers than these, or they make no interval.
+    Raises `SettingsError` if there are fewer or more numbers than these, or they make no interval.
     """
     intervals = {}
     for name, parts in domains.items():
@@ -312,10 +309,7 @@ def code_declared(table: TextTable, declared: Declared, name: str) -> Coded:
 
     They are taken as they are written: see `meaning_of`.
 
-    Raises
-    ------
-    InputError
-        As for `code_table`.
+    Raises `InputError` as for `code_table`.
     """
     times = [name] if name in declared.times else []
     return _code(with_minutes(table, times, declared.markers), declared, name)
@@ -362,10 +356,7 @@ def open_codes(shown: pl.DataFrame, n: int, path: Path) -> Int32Array:
 
     `n` is the number of rows, which a frame without columns does not know.
 
-    Raises
-    ------
-    InputError
-        If a column holds lists or objects. `path` is for the message.
+    Raises `InputError` if a column holds lists or objects. `path` is for the message.
     """
     for column in shown:
         if column.dtype.is_nested() or column.dtype == pl.Object:

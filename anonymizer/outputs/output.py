@@ -263,9 +263,6 @@ class Output(ABC):
     def unpacked(self, piece: Any) -> Any:  # noqa: ANN401  of its own kind
         """Return what a piece was made of.
 
-        Raises
-        ------
-        ValueError
-            If it is none.
+        Raises `ValueError` if it is none.
         """
         return piece

@@ -115,10 +115,7 @@ class Misfit(NamedTuple):
 class MisfitWatch:
     """Watches the counts of one flow. It reports once, and again only after something was usable.
 
-    Parameters
-    ----------
-    after_s
-        How long nothing must have been usable.
+    `after_s`: how long nothing must have been usable.
     """
 
     def __init__(self, *, after_s: float = AFTER_S) -> None:

@@ -179,10 +179,7 @@ def overlap(one: str, other: str) -> bool:
 def check_filter(topic: str, field: str) -> None:
     """Check the topic filter of an input; `field` is the usual name of a level of the id.
 
-    Raises
-    ------
-    ValueError
-        If it is not a filter, or is a shared subscription.
+    Raises `ValueError` if it is not a filter, or is a shared subscription.
     """
     levels = topic.split("/")
     if levels[0] in _SHARED:

@@ -23,10 +23,7 @@ class Change(NamedTuple):
 def change(running: Settings, wanted: Settings) -> Change:
     """Return the running settings with the changes of a new file.
 
-    Raises
-    ------
-    SettingsError
-        If a restart is needed: one line names the keys, never a value.
+    Raises `SettingsError` if a restart is needed: one line names the keys, never a value.
     """
     tables: dict[str, Group] = {}
     changed: dict[str, tuple[Any, Any]] = {}

@@ -49,10 +49,7 @@ class HostCheck:
     this address (DNS rebinding). Such requests have that name in their `Host` header. They never
     have an address there, so any address is accepted.
 
-    Parameters
-    ----------
-    names
-        Names of the server besides `localhost`; `*` stands for any name.
+    `names`: names of the server besides `localhost`; `*` stands for any name.
     """
 
     def __init__(self, app: ASGIApp, *, names: Iterable[str]) -> None:
@@ -92,10 +89,7 @@ def _is_address(name: str) -> bool:
 class RequestLimit:
     """Rejects requests while too many others are in progress.
 
-    Parameters
-    ----------
-    exempt
-        Paths whose requests are always accepted and do not count.
+    `exempt`: paths whose requests are always accepted and do not count.
     """
 
     def __init__(self, app: ASGIApp, *, most: int, exempt: Container[str]) -> None:

@@ -79,10 +79,7 @@ _AS_ASKED = (
 def make_plan(options: TableOptions) -> ReleasePlan:
     """Return the plan that options ask for, with the defaults of the model.
 
-    Raises
-    ------
-    SettingsError
-        If a weight is out of its range.
+    Raises `SettingsError` if a weight is out of its range.
     """
     chosen = MODELS[options.model]
     d = chosen.d if options.d is None else options.d
@@ -203,15 +200,10 @@ def banded(
 def with_bands(coded: CodedTable, bands: Mapping[str, Sequence[float]]) -> CodedTable:
     """Return a table with bands in place of sensitive numbers; published values do not change.
 
-    Parameters
-    ----------
-    bands
-        Increasing edges, by name.
+    `bands`: increasing edges, by name.
 
-    Raises
-    ------
-    SettingsError
-        If a name is not that of a numeric sensitive attribute, or edges do not increase.
+    Raises `SettingsError` if a name is not that of a numeric sensitive attribute, or edges do not
+    increase.
     """
     attributes = {attribute.name: attribute for attribute in coded.schema.sensitive}
     columns = coded.records.sensitive.copy()

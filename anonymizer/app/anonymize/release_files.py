@@ -36,10 +36,7 @@ class ReleasePaths:
 def write_release(anonymized: Anonymized, places: ReleasePaths) -> None:
     """Write the files of a release, all of them or none.
 
-    Raises
-    ------
-    InputError
-        If one cannot be written.
+    Raises `InputError` if one cannot be written.
     """
     publication, report = anonymized.publication, anonymized.report
     parts: dict[Path, FileToWrite] = {}

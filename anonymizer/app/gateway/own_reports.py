@@ -41,10 +41,7 @@ def why_topic(settings: Settings) -> str:
 class OwnReports:
     """Publishes the reports of a gateway on itself.
 
-    Parameters
-    ----------
-    refused
-        Returns that the broker refuses groups; empty: it does not.
+    `refused`: returns that the broker refuses groups; empty: it does not.
     """
 
     def __init__(
@@ -96,10 +93,7 @@ class OwnReports:
     async def _publish_silence(self, *, over: bool = False) -> None:
         """State, retained, why nothing is published; the broker keeps nothing if something is.
 
-        Parameters
-        ----------
-        over
-            Whether the gateway stops: then it has nothing more to say.
+        `over`: whether the gateway stops: then it has nothing more to say.
         """
         why = "" if over else self._refused() or self._watch.silent
         # At a new connection the broker may keep a sentence of an earlier run.

@@ -25,10 +25,7 @@ _LATE_INTERVALS = 2.0
 class PositionStages:
     """Tick and publish of one flow.
 
-    Parameters
-    ----------
-    on_late
-        Called when ticks begin late, and when they are on time again.
+    `on_late`: called when ticks begin late, and when they are on time again.
     """
 
     def __init__(

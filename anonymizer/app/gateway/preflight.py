@@ -36,10 +36,7 @@ class Checked(NamedTuple):
 def check_files(settings: Settings) -> Checked:
     """Read every file that the settings name.
 
-    Raises
-    ------
-    SettingsError
-        If one cannot be used; the message names its key.
+    Raises `SettingsError` if one cannot be used; the message names its key.
     """
     broker = settings.broker
     for key, path in (
@@ -115,10 +112,7 @@ def _check_counts(settings: Settings) -> None:
 def read_registries(settings: Settings) -> Mapping[Path, Places]:
     """Return where the fixed devices stand, by the registry of their input.
 
-    Raises
-    ------
-    SettingsError
-        If a registry cannot be used.
+    Raises `SettingsError` if a registry cannot be used.
     """
     try:
         return {
@@ -133,10 +127,7 @@ def read_registries(settings: Settings) -> Mapping[Path, Places]:
 def read_secrets(settings: Settings) -> Mapping[Path, Sequence[bytes]]:
     """Return the secrets of encrypted payloads, by the key file of their input.
 
-    Raises
-    ------
-    SettingsError
-        If a file cannot be used.
+    Raises `SettingsError` if a file cannot be used.
     """
     found = {}
     for path in {each.key_file for each in settings.inputs} - {None}:

@@ -57,10 +57,7 @@ class GatewaySide:
 class Sides:
     """All sides of a gateway.
 
-    Parameters
-    ----------
-    sides
-        In the order in which they end; first all services that are cancelled, at once.
+    `sides`: in the order in which they end; first all services that are cancelled, at once.
     """
 
     def __init__(self, sides: Sequence[GatewaySide]) -> None:

@@ -12,10 +12,7 @@ _RETRY_S = "2"
 class Startup:
     """Answers requests until there is a gateway: alive, not ready, nothing else yet.
 
-    Raises
-    ------
-    SettingsError
-        If the address cannot be used.
+    Raises `SettingsError` if the address cannot be used.
     """
 
     def __init__(self, settings: HttpSettings) -> None:

@@ -216,10 +216,7 @@ def map_routes(
     `settings`: returns those that hold at present; `streets`: whether there is traffic by street;
     `windows`: see `map_router`.
 
-    Raises
-    ------
-    SettingsError
-        If the token file cannot be used.
+    Raises `SettingsError` if the token file cannot be used.
     """
     # FastAPI takes a third of a second to load, and a gateway may be without HTTP.
     from anonymizer.web.map import Notice, map_router  # noqa: PLC0415

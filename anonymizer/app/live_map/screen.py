@@ -73,10 +73,7 @@ _Life: TypeAlias = tuple[float, _Shown]
 class AnalystView:
     """The newest published regions of one flow.
 
-    Parameters
-    ----------
-    silent
-        See `RateMeter`.
+    `silent`: see `RateMeter`.
     """
 
     def __init__(

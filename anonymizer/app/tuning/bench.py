@@ -179,10 +179,7 @@ class Bench:
 def split_persons(window: Window, *, share: float, seed: int) -> tuple[Window, Window]:
     """Return the records that are kept, and those of the share of persons that is held out.
 
-    Raises
-    ------
-    InputError
-        If either part would be empty.
+    Raises `InputError` if either part would be empty.
     """
     person = window.records.person
     persons = np.unique(person)
@@ -198,10 +195,7 @@ def split_windows(
 ) -> tuple[tuple[Window, ...], tuple[Window, ...]]:
     """Return the windows that are kept, and the last ones, held out; one is split by person.
 
-    Raises
-    ------
-    InputError
-        As `split_persons`.
+    Raises `InputError` as `split_persons`.
     """
     if len(windows) == 1:
         kept, held_out = split_persons(windows[0], share=share, seed=seed)
@@ -303,10 +297,7 @@ def predicts_numbers(table: TextTable, trained: Trained) -> bool:
     The user's model says so, or `Trained.kind`. Otherwise it is one if it has more than a few
     numbers, and nothing else but words for a missing value.
 
-    Raises
-    ------
-    SettingsError
-        If these two contradict each other.
+    Raises `SettingsError` if these two contradict each other.
     """
     own, kind, target = trained.own, trained.kind, trained.target
     if own is not None:

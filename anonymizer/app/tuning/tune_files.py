@@ -22,10 +22,7 @@ JOURNAL, TABLE, REPORT, PLOT, PROPOSAL = (
 def folder(path: Path) -> Path:
     """Return a folder, created if it does not exist.
 
-    Raises
-    ------
-    InputError
-        If it cannot be created.
+    Raises `InputError` if it cannot be created.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -37,16 +34,10 @@ def folder(path: Path) -> Path:
 def write_results(report: TuneReport, proposal: str | None, out: Path) -> list[Path]:
     """Write all files or none, and return their paths.
 
-    Parameters
-    ----------
-    proposal
-        The recommended settings as TOML. None: there are none; a file of an earlier search is
-        deleted.
+    `proposal`: the recommended settings as TOML. None: there are none; a file of an earlier search
+    is deleted.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be written.
+    Raises `InputError` if a file cannot be written.
     """
     parts = {
         out / TABLE: of_content(table_of(report)),

@@ -122,11 +122,8 @@ def report_of(
 ) -> TuneReport:
     """Return the report on a search.
 
-    Parameters
-    ----------
-    min_score
-        None: `MAY_LOSE` below the score with the original records, with folds at least their
-        standard error: a smaller difference is not to be seen in so few records.
+    `min_score`: None: `MAY_LOSE` below the score with the original records, with folds at least
+    their standard error: a smaller difference is not to be seen in so few records.
     """
     original, guessing = _original(bench), _guessing(bench)
     bound = _Bound(max_deletion, min_score, original, guessing, bench.validation)

@@ -32,10 +32,7 @@ class WindowPiece(NamedTuple, Generic[_T]):
 class SourceWindows(Generic[_Content]):
     """Joins what all sources state.
 
-    Parameters
-    ----------
-    most_waiting
-        Windows that wait for a source.
+    `most_waiting`: windows that wait for a source.
     """
 
     def __init__(self, n_sources: int, *, most_waiting: int) -> None:

@@ -119,10 +119,7 @@ def safe_hours(
 
     `secret`: of the thresholds; None: they are sharp.
 
-    Raises
-    ------
-    GuaranteeError
-        If a figure is about fewer than k devices.
+    Raises `GuaranteeError` if a figure is about fewer than k devices.
     """
     columns, rows = _safe(passages, intervals, streets.road_at >= 0, k, secret)
     _check(passages, columns, rows, k, SecretThresholds(secret).most_more(k))

@@ -119,10 +119,7 @@ def declare(
 ) -> Stream:
     """Return the stream that the settings declare.
 
-    Raises
-    ------
-    SettingsError
-        If a domain is invalid, or if no class could ever keep the promise.
+    Raises `SettingsError` if a domain is invalid, or if no class could ever keep the promise.
     """
     trees = branches or {}
     of: dict[str, Attribute] = {}

@@ -112,10 +112,7 @@ async def close_stage(
 ) -> None:
     """Anonymize and close each window that is due, until the drain.
 
-    Parameters
-    ----------
-    on_closed
-        Called after each window.
+    `on_closed`: called after each window.
     """
     try:
         while not signals.drain.is_set():
