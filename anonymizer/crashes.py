@@ -24,16 +24,11 @@ def trace_crashes() -> None:
 
 
 class Crashes:
-    """The crashes of a service, over its restarts.
-
-    Attributes
-    ----------
-    n
-        How many there were so far.
-    """
+    """The crashes of a service, over its restarts."""
 
     def __init__(self) -> None:
         self.n = 0
+        """How many there were so far."""
         self._file: IO[str] | None = None
 
     def remember(self, beside: Path) -> None:

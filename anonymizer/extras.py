@@ -27,7 +27,6 @@ class Extra(NamedTuple):
 DISTRIBUTION = "anonymizer-gateway"
 """What is installed; another distribution has the name of the package."""
 EXTRAS: Mapping[str, Extra] = {
-    "avro": Extra("messages in Avro", ("fastavro",)),
     "client": Extra("data frames of pandas and GeoPandas", ("pandas", "geopandas", "shapely")),
     "demo": Extra("demos without Mosquitto", ("amqtt",)),
     "dp": Extra("counts with differential privacy", ("opendp",)),
@@ -53,10 +52,8 @@ SPARK_EXTRAS: Mapping[str, Extra] = {"spark": Extra("tables on Spark", ("pyspark
 def extra(name: str) -> Iterator[None]:
     """Import an extra's modules inside this block.
 
-    Raises
-    ------
-    MissingExtraError
-        If one of them is not installed. Other modules that are missing raise as usual.
+    Raises `MissingExtraError` if one of them is not installed. Other modules that are missing raise
+    as usual.
     """
     try:
         yield
@@ -71,10 +68,7 @@ def extra(name: str) -> Iterator[None]:
 def require(*names: str) -> None:
     """Check that extras are installed, without importing them.
 
-    Raises
-    ------
-    MissingExtraError
-        Naming the first that is not.
+    Raises `MissingExtraError` naming the first that is not.
     """
     for name in names:
         with extra(name):

@@ -42,11 +42,8 @@ _IDLE_S = 3.0
 class Background:
     """Compiles kernels in processes of its own, and says what runs in their place meanwhile.
 
-    Parameters
-    ----------
-    changed
-        Called with the number of kernels that are compiled, and of those asked for, at each change;
-        in any thread.
+    `changed`: called with the number of kernels that are compiled, and of those asked for, at each
+    change; in any thread.
     """
 
     def __init__(self, changed: Callable[[int, int], None] = lambda _done, _asked: None) -> None:

@@ -169,10 +169,7 @@ class KernelCache(_Cache):
     Files are read wherever they are found, and written to the first folder that can be written.
     Where none can be, each process compiles for itself.
 
-    Parameters
-    ----------
-    kernel, folders
-        As of `keep_on_disk`.
+    `kernel`, `folders`: as of `keep_on_disk`.
     """
 
     def __init__(self, kernel: Kernel, folders: _Folders = folders_for) -> None:

@@ -27,11 +27,8 @@ def plugin_names(group: str) -> list[str]:
 def load_plugin(group: str, name: str) -> Any:  # noqa: ANN401  whatever the entry point names
     """Import a plug-in.
 
-    Raises
-    ------
-    SettingsError
-        If there is none of this name, if several distributions have one, or if it cannot be
-        imported.
+    Raises `SettingsError` if there is none of this name, if several distributions have one, or if
+    it cannot be imported.
     """
     found = {
         (each.value, _distribution(each)): each for each in entry_points(group=group, name=name)

@@ -107,11 +107,9 @@ def check_csv(path: Path) -> None:
 def check_lines(file: BinaryIO) -> None:
     """Check that the lines of a csv take no more memory as a table than they say.
 
-    Raises
-    ------
-    UnfoldingError
-        If the first line is endless or names more columns than a spreadsheet has, or if lines with
-        fewer cells than that would take more than a GiB: each cell takes its place.
+    Raises `UnfoldingError` if the first line is endless or names more columns than a spreadsheet
+    has, or if lines with fewer cells than that would take more than a GiB: each cell takes its
+    place.
     """
     header = file.readline(_MAX_HEADER_BYTES)
     if len(header) == _MAX_HEADER_BYTES:
@@ -133,10 +131,7 @@ def check_frame(frame: "pl.DataFrame", *, max_bytes: int = MAX_BYTES) -> "pl.Dat
 
     Texts of categories are shared by all their rows, and count as often as they are used.
 
-    Raises
-    ------
-    UnfoldingError
-        If the frame without sharing takes more than `max_bytes`.
+    Raises `UnfoldingError` if the frame without sharing takes more than `max_bytes`.
     """
     n_bytes = int(frame.estimated_size())
     for column in frame:
@@ -178,10 +173,7 @@ def _check_categories(path: Path, columns: Collection[str] | None, max_bytes: in
 def check_texts(texts: Collection[str], *, max_bytes: int = MAX_BYTES) -> None:
     """Check the size of a numpy array of texts, in which each takes the place of the longest.
 
-    Raises
-    ------
-    UnfoldingError
-        If it takes more than `max_bytes`.
+    Raises `UnfoldingError` if it takes more than `max_bytes`.
     """
     check_width(len(texts), max(map(len, texts), default=0), max_bytes=max_bytes)
 
@@ -189,10 +181,7 @@ def check_texts(texts: Collection[str], *, max_bytes: int = MAX_BYTES) -> None:
 def check_width(n: int, n_chars: int, *, max_bytes: int = MAX_BYTES) -> None:
     """Check the size of a numpy array of `n` texts, of which the longest has `n_chars`.
 
-    Raises
-    ------
-    UnfoldingError
-        If it takes more than `max_bytes`.
+    Raises `UnfoldingError` if it takes more than `max_bytes`.
     """
     _check(4 * n * n_chars, max_bytes)
 
@@ -280,10 +269,7 @@ def parquet_source(path: Path) -> Path | BytesIO:
 
     Such a type stops polars before it knows which columns are asked for.
 
-    Raises
-    ------
-    UnfoldingError
-        If the footer is damaged.
+    Raises `UnfoldingError` if the footer is damaged.
     """
     with path.open("rb") as file:
         footer = parquet_footer(file)

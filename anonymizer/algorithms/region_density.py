@@ -42,8 +42,6 @@ def estimate_density(
         Devices in each region while it holds, above 0, shape (regions,).
     weight
         How much each region counts: the sum of its devices over all times, shape (regions,).
-    n_nodes
-        Number of nodes of the network.
 
     Notes
     -----

@@ -31,7 +31,7 @@ from anonymizer.app.gateway.home_assistant import discovery_topic
 from anonymizer.app.gateway.own_reports import why_topic
 from anonymizer.outputs.cloud_events import event_headers
 from anonymizer.outputs.current.current_contract import current_channels
-from anonymizer.outputs.groups_contract import DEVICE, GROUP, group_channels
+from anonymizer.outputs.groups_contract import group_channels
 from anonymizer.outputs.message_kind import CONTRACT_VERSION, Channel, MessageKind
 from anonymizer.outputs.registry import asked_for, copies_asked_for
 from anonymizer.settings import Settings
@@ -77,7 +77,7 @@ def asyncapi(settings: Settings) -> dict[str, Any]:
             "messages": {
                 name: _message(each)
                 | ({"headers": headers.schema(name)} if headers and name in events else {})
-                | (_keyed(keys[name], settings, name) if keys.get(name) else {})
+                | (_keyed(keys[name]) if keys.get(name) else {})
                 for name, each in messages.items()
             },
             "schemas": {
@@ -139,14 +139,9 @@ def _without_references(part: Any, known: Mapping[str, Any]) -> Any:  # noqa: AN
     return {key: _without_references(value, known) for key, value in own.items()}
 
 
-def _keyed(key: str, settings: Settings, name: str) -> dict[str, Any]:
-    """Return what a message that has a key in Kafka is there; in Avro it has the same fields."""
-    binding: dict[str, Any] = {"key": {"type": "string", "description": key}}
-    registry = settings.kafka.schema_registry if name in {GROUP.name, DEVICE.name} else {}
-    if registry:
-        binding |= {"schemaIdLocation": "payload", "schemaIdPayloadEncoding": "confluent"}
-    media = {"contentType": "application/vnd.apache.avro"} if "avro" in registry else {}
-    return {"bindings": {"kafka": binding}, **media}
+def _keyed(key: str) -> dict[str, Any]:
+    """Return what a message that has a key in Kafka is there."""
+    return {"bindings": {"kafka": {"key": {"type": "string", "description": key}}}}
 
 
 def _key(address: str) -> str:

@@ -132,12 +132,6 @@ async def run_demo(
 
     Parameters
     ----------
-    plan
-        Parameters of the demo.
-    stop
-        Ends the demo when it is set.
-    begin
-        Called once, when all parts are up.
     show
         Called with a snapshot twice a second from then on.
     compiling

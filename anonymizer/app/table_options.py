@@ -61,10 +61,7 @@ class Option:
 class Options:
     """Options that are checked when they are made.
 
-    Raises
-    ------
-    SettingsError
-        If a number is out of its range, or a text is none of the choices.
+    Raises `SettingsError` if a number is out of its range, or a text is none of the choices.
     """
 
     def __post_init__(self) -> None:
@@ -381,10 +378,7 @@ def kinds_of(model: type[Any]) -> Mapping[str, tuple[Any, Option]]:
 def _checked(name: str, value: Any, kind: Any, option: Option) -> Any:  # noqa: ANN401  any field's
     """Return a value of an option, numbers as such.
 
-    Raises
-    ------
-    SettingsError
-        If it is out of its range, or none of the choices.
+    Raises `SettingsError` if it is out of its range, or none of the choices.
     """
     if get_origin(kind) is Mapping:
         each_kind = get_args(kind)[1]
@@ -402,10 +396,7 @@ def _checked(name: str, value: Any, kind: Any, option: Option) -> Any:  # noqa: 
 def whole_number(name: str, value: int, least: int, most: float = inf) -> int:
     """Return a whole number that lies between two others.
 
-    Raises
-    ------
-    SettingsError
-        If it does not, or is no whole number; a truth value is none.
+    Raises `SettingsError` if it does not, or is no whole number; a truth value is none.
     """
     with suppress(TypeError):
         if least <= index(value) <= most and not isinstance(value, bool):
@@ -416,10 +407,7 @@ def whole_number(name: str, value: int, least: int, most: float = inf) -> int:
 def real_number(name: str, value: float, least: float, most: float = inf) -> float:
     """Return a number that lies between two others.
 
-    Raises
-    ------
-    SettingsError
-        If it does not, or is no number; a text or a truth value is none.
+    Raises `SettingsError` if it does not, or is no number; a text or a truth value is none.
     """
     with suppress(TypeError, ValueError):
         if least <= float(value) <= most and not isinstance(value, str | bool):

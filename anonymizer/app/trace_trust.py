@@ -13,21 +13,15 @@ from anonymizer.settings import InputSettings, Settings
 
 
 class TraceClaims:
-    """The places of a trace, and which of them are believed under the limits of the first input.
-
-    Attributes
-    ----------
-    slot
-        Of each row: the index of its device, which has it alone, shape (rows,).
-    lat, lon
-        Degrees, shape (rows,); those of the nodes in a trace of nodes.
-    """
+    """The places of a trace, and which of them are believed under the limits of the first input."""
 
     def __init__(self, trace: Trace, network: RoadNetwork, settings: Settings) -> None:
         node = named_nodes(trace, network)
         self.slot = trace.device_of.astype(np.int32)
+        """Of each row: the index of its device, which has it alone, shape (rows,)."""
         self.lat: FloatArray = trace.lat if node is None else network.lat[node]
         self.lon: FloatArray = trace.lon if node is None else network.lon[node]
+        """`lat`, `lon`: degrees, shape (rows,); those of the nodes in a trace of nodes."""
         self._ts = trace.ts
         self._accuracy_m = trace.readings.get(ACCURACY)
         self._limits = settings.inputs[0] if settings.inputs else InputSettings()

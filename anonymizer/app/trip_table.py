@@ -54,10 +54,7 @@ def trip_table(
 ) -> TripTable:
     """Return the trips of a trace; see `trips_of`.
 
-    Raises
-    ------
-    InputError
-        If the trace names nodes, which are no places by themselves.
+    Raises `InputError` if the trace names nodes, which are no places by themselves.
     """
     if trace.node is not None:
         raise InputError("trips: the trace must have lat and lon")

@@ -75,69 +75,49 @@ class Placebo(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Case:
-    """What was published, what was true, and the network.
-
-    Attributes
-    ----------
-    observed, truth, network
-        The whole release, the true positions, and the road network.
-    class_of
-        Class of each pseudonym among those that cannot be distinguished by their regions.
-    sampled
-        The pseudonyms that the expensive attacks use.
-    local
-        The truth as districts know it, see `follow_in_districts`, of which a device that claims to
-        be where it cannot be is no part: it is where it was, as if it were silent. It is what
-        regions promise, and what an adversary assumes who knows the rule.
-    counted
-        The truth as k counts devices: without such claims, and one that leaves the roads, or its
-        district, is where it was.
-    piece_of
-        Public piece of each node of which regions are made, negative if it is in none, shape
-        (levels, nodes), the smallest pieces first; None: they are not made of such pieces.
-    density_steps
-        Lower ends of ADKA's density bands.
-    tick_s
-        Length of a tick.
-    reports
-        The reports of the devices with valid coordinates.
-    seed
-        Seed of all random guesses.
-    values
-        Values published with pseudonyms, if the true values are known.
-    zones
-        A circle around each privacy zone, if they are known.
-    earlier
-        A release from before the zones were declared, if there is one.
-    until
-        Unix seconds until which each record of `observed` holds, shape (records,); None: unknown.
-    placebo
-        A release of other devices on the same network, if there is one.
-    counts
-        The safe counts that are published beside the release; None: there are none.
-    trips
-        The trips that are published beside the release; None: there are none.
-    """
+    """What was published, what was true, and the network."""
 
     observed: Observed
     truth: Truth
     local: Truth
+    """The truth as districts know it, see `follow_in_districts`, of which a device that claims to
+    be where it cannot be is no part: it is where it was, as if it were silent. It is what regions
+    promise, and what an adversary assumes who knows the rule."""
     counted: Truth
+    """The truth as k counts devices: without such claims, and one that leaves the roads, or its
+    district, is where it was."""
     network: RoadNetwork
+    """`observed`, `truth`, `network`: the whole release, the true positions, and the road
+    network."""
     class_of: IntArray
+    """Class of each pseudonym among those that cannot be distinguished by their regions."""
     sampled: IntArray
+    """The pseudonyms that the expensive attacks use."""
     piece_of: IntArray | None
+    """Public piece of each node of which regions are made, negative if it is in none, shape
+    (levels, nodes), the smallest pieces first; None: they are not made of such pieces."""
     density_steps: tuple[int, ...]
+    """Lower ends of ADKA's density bands."""
     tick_s: float
+    """Length of a tick."""
     reports: Reports
+    """The reports of the devices with valid coordinates."""
     seed: int
+    """Seed of all random guesses."""
     values: tuple[RevealedValues, ...] = ()
+    """Values published with pseudonyms, if the true values are known."""
     zones: tuple[Circle, ...] = ()
+    """A circle around each privacy zone, if they are known."""
     earlier: Observed | None = None
+    """A release from before the zones were declared, if there is one."""
     until: FloatArray | None = None
+    """Unix seconds until which each record of `observed` holds, shape (records,); None: unknown."""
     placebo: "Placebo | None" = None
+    """A release of other devices on the same network, if there is one."""
     counts: CountSettings | None = None
+    """The safe counts that are published beside the release; None: there are none."""
     trips: TripsCase | None = None
+    """The trips that are published beside the release; None: there are none."""
 
     def pieces(self) -> PieceRegions:
         """Return the published regions as sets of pieces."""

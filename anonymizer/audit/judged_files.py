@@ -18,10 +18,7 @@ Judged: TypeAlias = dict[str, str | None]
 def digest_of(path: Path) -> str | None:
     """Return the SHA-256 of a file in hex; None: it is a pipe or another thing that is read once.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read.
+    Raises `InputError` if it cannot be read.
     """
     if path.exists() and not path.is_file():
         return None
@@ -38,10 +35,7 @@ def judging(role: str, path: Path, *, truth: Path | None = None) -> Iterator[Jud
 
     `truth`: a file of raw data; if the published one is the same, no digest is told.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is another one when the block ends.
+    Raises `InputError` if the file cannot be read, or is another one when the block ends.
     """
     digest = digest_of(path) if path.is_file() else None
     is_raw = truth is not None and truth.is_file() and digest_of(truth) == digest
@@ -55,10 +49,7 @@ def digests_of(files: Iterable[Path], judged: Mapping[Path, Judged | None]) -> d
 
     `judged`: what each audit says of itself, by its file; None: nothing.
 
-    Raises
-    ------
-    InputError
-        If one is no file, or no audit has judged it.
+    Raises `InputError` if one is no file, or no audit has judged it.
     """
     known = {digest for each in judged.values() if each for digest in each.values()}
     found = {}

@@ -98,11 +98,8 @@ def judge_release(
 
     `count`: column that says how many rows each row stands for, as anonypy writes; None: for one.
 
-    Raises
-    ------
-    InputError
-        If it lacks a column, none is a quasi-identifier, one is stated for two things, or counts
-        are none or too many.
+    Raises `InputError` if it lacks a column, none is a quasi-identifier, one is stated for two
+    things, or counts are none or too many.
     """
     both = [name for name in qis if name in (*sensitive, count)]
     if both := both or [name for name in sensitive if name == count]:

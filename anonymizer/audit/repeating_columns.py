@@ -77,8 +77,6 @@ def repeated_columns(
 
     Parameters
     ----------
-    records, schema
-        The original.
     class_of, row_of
         Class and row of the release of each record, negative if it is not published.
     names

@@ -42,51 +42,37 @@ GRACE_TICKS = 2
 
 
 class UtilityFigures(BaseModel):
-    """How close the counts made from one kind of publication are to the true ones.
-
-    Attributes
-    ----------
-    what
-        The release, or what it is compared with. `release`: devices are spread by the density that
-        all regions have in common, if regions are made of public pieces. `release, spread evenly`:
-        evenly over the nodes of their regions.
-    places
-        `6x6`, `18x18` or `roads`.
-    side
-        Rows and columns of the grid, 0 for roads.
-    density
-        Jensen-Shannon divergence of the distributions over the places, mean over time; 0 is best.
-        For roads all times count together, here and below.
-    query
-        Mean relative error of the number of devices in random boxes; 0 is best. None for roads.
-    hotspots
-        NDCG of the ten places with the most devices; 1 is best.
-    popularity
-        Kendall's tau of the places by their devices over all times; 1 is best.
-    flow
-        Jensen-Shannon divergence of the moves from cell to cell within a minute, all times
-        together; for roads, of those that arrive. None: it has no moves.
-    crossing, crossing_true
-        Share of devices that are in another cell (at another node) a minute later, as published and
-        true.
-    speed_mps
-        Mean absolute error of the mean speed at a place, weighted by the devices there, in metres a
-        second; None: it has no speeds.
-    """
+    """How close the counts made from one kind of publication are to the true ones."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     what: str
+    """The release, or what it is compared with. `release`: devices are spread by the density that
+    all regions have in common, if regions are made of public pieces. `release, spread evenly`:
+    evenly over the nodes of their regions."""
     places: str
+    """`6x6`, `18x18` or `roads`."""
     side: int
+    """Rows and columns of the grid, 0 for roads."""
     density: float
+    """Jensen-Shannon divergence of the distributions over the places, mean over time; 0 is best.
+    For roads all times count together, here and below."""
     query: float | None
+    """Mean relative error of the number of devices in random boxes; 0 is best. None for roads."""
     hotspots: float
+    """NDCG of the ten places with the most devices; 1 is best."""
     popularity: float
+    """Kendall's tau of the places by their devices over all times; 1 is best."""
     flow: float | None
+    """Jensen-Shannon divergence of the moves from cell to cell within a minute, all times together;
+    for roads, of those that arrive. None: it has no moves."""
     crossing: float | None
     crossing_true: float
+    """`crossing`, `crossing_true`: share of devices that are in another cell (at another node) a
+    minute later, as published and true."""
     speed_mps: float | None
+    """Mean absolute error of the mean speed at a place, weighted by the devices there, in metres a
+    second; None: it has no speeds."""
 
 
 def utility(

@@ -71,10 +71,7 @@ def says_what_it_holds(stream: Stream) -> bool:
 def check_labels(stream: Stream) -> None:
     """Check that what a stream publishes can be attacked.
 
-    Raises
-    ------
-    SettingsError
-        If it cannot: representatives, and domains that every window has anew.
+    Raises `SettingsError` if it cannot: representatives, and domains that every window has anew.
     """
     settings = stream.settings
     where = f"streams: {settings.name}: "
@@ -87,10 +84,7 @@ def check_labels(stream: Stream) -> None:
 def published_labels(published: Path, stream: Stream) -> dict[int, list[ReleasedLabels]]:
     """Return what the labels of the classes allow of each quasi-identifier, by window.
 
-    Raises
-    ------
-    InputError
-        If the file or a class cannot be read.
+    Raises `InputError` if the file or a class cannot be read.
     """
     each = WINDOW_MODELS[stream.settings.model](stream).readers()
     reader_of = {qi.name: reader for qi, reader in zip(stream.schema.qis, each, strict=True)}

@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,6 @@ from anonymizer.extras import require
 if TYPE_CHECKING:
     from anonymizer.audit.foreign.forms.form import OpenQuestion
     from anonymizer.domain.trace import Trace
-    from anonymizer.files.atomic_write import FileToWrite
 
 _RIDES = {".gpx", ".fit"}
 _OWN_KEYS = ("cell", "area", "count")
@@ -81,7 +80,7 @@ def attack(
     from anonymizer.audit.foreign.foreign_report import page as page_of
     from anonymizer.audit.foreign.registry import read_foreign
     from anonymizer.audit.foreign.release import ForeignCase
-    from anonymizer.files.atomic_write import check_distinct, write_whole
+    from anonymizer.files.atomic_write import check_distinct, of_content, write_whole
     from anonymizer.networks import load_network
 
     out = [each for each in (page, json_out) if each is not None and each != Path("-")]
@@ -94,10 +93,10 @@ def attack(
     report = attacked(ForeignCase(found, true, roads, near, seed))
     files = {}
     if page is not None:
-        files[page] = content_of(page_of(report))
+        files[page] = of_content(page_of(report))
     as_json = json.dumps(report.json(), indent=2) + "\n"
     if json_out is not None and json_out != Path("-"):
-        files[json_out] = content_of(as_json)
+        files[json_out] = of_content(as_json)
     write_whole(files)
     typer.echo(as_json if json_out == Path("-") else printable(text(report)), nl=False)
 
@@ -134,15 +133,3 @@ def _ask(question: "OpenQuestion") -> str:
     while (answer := str(typer.prompt("", err=True))) not in question.choices:
         typer.echo("one of these, please", err=True)
     return answer
-
-
-def content_of(content: str) -> "FileToWrite":
-    """Return a text as the content of a file."""
-    from anonymizer.files.atomic_write import FileToWrite
-
-    data = content.encode()
-
-    def write(file: BinaryIO) -> None:
-        file.write(data)
-
-    return FileToWrite(write)

@@ -3,9 +3,8 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.table import Table
@@ -498,16 +497,10 @@ def write_json(
 ) -> Terminal:
     """Write a report as JSON; return the console for its tables, standard error beside the JSON.
 
-    Parameters
-    ----------
-    page, of
-        Where the page of `anonymizer report` is written, too, and the file that was attacked, whose
-        hash it states; None: no page.
+    `page`, `of`: where the page of `anonymizer report` is written, too, and the file that was
+    attacked, whose hash it states; None: no page.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
+    Raises `InputError` if the file cannot be written.
     """
     if page is not None:
         _write_page(text, page, [] if of is None else [of], json_out=path)
@@ -523,7 +516,7 @@ def write_json(
 def _write_page(text: str, page: Path, files: Sequence[Path], *, json_out: Path | None) -> None:
     from anonymizer.audit.evidence import evidence_from
     from anonymizer.audit.evidence import page as page_of
-    from anonymizer.files.atomic_write import FileToWrite, write_whole
+    from anonymizer.files.atomic_write import of_content, write_whole
 
     as_json = page.with_suffix(".json")
     made = datetime.now(UTC).isoformat(timespec="seconds")
@@ -531,7 +524,4 @@ def _write_page(text: str, page: Path, files: Sequence[Path], *, json_out: Path 
     evidence = evidence_from([(source, text.encode())], made=made, files=files)
     texts = {page: page_of(evidence), as_json: evidence.model_dump_json(indent=2) + "\n"}
 
-    def put(content: str, stream: BinaryIO) -> None:
-        stream.write(content.encode())
-
-    write_whole({path: FileToWrite(partial(put, content)) for path, content in texts.items()})
+    write_whole({path: of_content(content) for path, content in texts.items()})

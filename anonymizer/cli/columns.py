@@ -117,10 +117,7 @@ def _parameter(field: "Field[Any]", kind: Any, known: Option) -> Parameter:  # n
 def values_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of options by field, parsed; read the files that they name.
 
-    Raises
-    ------
-    InputError, SettingsError
-        If a file cannot be read, or an option has another form.
+    Raises `InputError` or `SettingsError` if a file cannot be read, or an option has another form.
     """
     values = {n: _PARSERS[n](value) if n in _PARSERS else value for n, value in given.items()}
     if "hierarchies" in values:
@@ -182,10 +179,7 @@ def _all_names(given: Many) -> list[str]:
 def label_forms(given: Many) -> dict[str, "LabelForm"]:
     """Return the label form of each named quasi-identifier, given as A=FORM.
 
-    Raises
-    ------
-    SettingsError
-        If an option has another form, or a name is given twice.
+    Raises `SettingsError` if an option has another form, or a name is given twice.
     """
     forms: dict[str, LabelForm] = {"plain": "plain", "prefix": "prefix", "hours": "hours"}
     found: dict[str, LabelForm] = {}
@@ -202,10 +196,7 @@ def label_forms(given: Many) -> dict[str, "LabelForm"]:
 def assigned_numbers(option: str, given: Sequence[str]) -> Iterator[tuple[str, list[float]]]:
     """Yield the name and the numbers of each NAME=NUMBER[:NUMBER...].
 
-    Raises
-    ------
-    SettingsError
-        If an option has another form, or a name is given twice.
+    Raises `SettingsError` if an option has another form, or a name is given twice.
     """
     seen = set()
     for each in given:
@@ -225,10 +216,7 @@ def assigned_numbers(option: str, given: Sequence[str]) -> Iterator[tuple[str, l
 def bands_of(given: Many) -> dict[str, list[float]]:
     """Return the edges of the bands of each named number, given as S=X:Y:Z.
 
-    Raises
-    ------
-    SettingsError
-        If an option has another form.
+    Raises `SettingsError` if an option has another form.
     """
     return dict(assigned_numbers("bands", given or ()))
 
@@ -236,10 +224,7 @@ def bands_of(given: Many) -> dict[str, list[float]]:
 def numbers_of(option: str, given: Many) -> dict[str, float]:
     """Return the number that an option gives each name, as A=X.
 
-    Raises
-    ------
-    SettingsError
-        If an option has another form.
+    Raises `SettingsError` if an option has another form.
     """
     found = dict(assigned_numbers(option, given or ()))
     if any(len(numbers) > 1 or not numbers[0] >= 0 for numbers in found.values()):
@@ -250,10 +235,7 @@ def numbers_of(option: str, given: Many) -> dict[str, float]:
 def reasons_of(given: Many) -> dict[str, str]:
     """Return the reason for each named column, given as COLUMN=REASON.
 
-    Raises
-    ------
-    SettingsError
-        If an option has another form.
+    Raises `SettingsError` if an option has another form.
     """
     found = {}
     for each in given or ():

@@ -47,7 +47,7 @@ def hierarchy(
     from anonymizer.algorithms.records.interval_hierarchy import branches_of, by_width
     from anonymizer.domain.records import NO_CODE
     from anonymizer.domain.spellings import NO_VALUE
-    from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
+    from anonymizer.files.atomic_write import check_distinct, of_content, write_whole
     from anonymizer.files.coded_table import Declared, code_declared, intervals_of
     from anonymizer.files.tables import no_column, read_table
 
@@ -76,5 +76,5 @@ def hierarchy(
     )
     text = io.StringIO()
     csv.writer(text, delimiter=";", lineterminator="\n").writerows(branches)
-    write_whole({out: FileToWrite(lambda file: file.write(text.getvalue().encode()))})
+    write_whole({out: of_content(text.getvalue())})
     typer.echo(f"{out}: {len(branches):,} numbers, {max(map(len, branches)) - 2} levels")

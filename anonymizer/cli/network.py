@@ -44,13 +44,13 @@ def export(
     if out.suffix not in _ENDINGS:
         raise InputError(f"{out}: must end in {' or '.join(_ENDINGS)}")
     from anonymizer.domain.network_version import network_version
-    from anonymizer.files.atomic_write import FileToWrite, write_whole
+    from anonymizer.files.atomic_write import of_content, write_whole
     from anonymizer.networks import load_network
     from anonymizer.networks.publication import geojson, geoparquet
 
     roads = load_network(network, max_spacing_m=0) if adka else load_network(network)
     content = geojson(roads) if out.suffix == ".geojson" else geoparquet(roads)
-    write_whole({out: FileToWrite(lambda file: file.write(content))})
+    write_whole({out: of_content(content)})
     typer.echo(
         f"{out}: network {network_version(roads)}, {roads.n_nodes:,} nodes and "
         f"{roads.n_roads:,} roads"

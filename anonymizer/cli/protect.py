@@ -54,8 +54,8 @@ def protect(
     from anonymizer.algorithms.positions.protection.hidden_cells import shown_rows
     from anonymizer.audit.foreign.forms.form import check_stated, points
     from anonymizer.audit.foreign.registry import read_files
-    from anonymizer.cli.attack import content_of, stated_columns
-    from anonymizer.files.atomic_write import check_distinct, write_whole
+    from anonymizer.cli.attack import stated_columns
+    from anonymizer.files.atomic_write import check_distinct, of_content, write_whole
 
     if out.suffix.lower() not in {".gpx", ".csv"}:
         raise InputError(f"{out}: must end in .gpx or .csv")
@@ -83,7 +83,7 @@ def protect(
         }
     )
     text = public.write_csv() if out.suffix.lower() == ".csv" else _gpx(public)
-    write_whole({out: content_of(text)})
+    write_whole({out: of_content(text)})
     hidden = trace.n_rows - len(public)
     said = (
         f"{out}: {len(public):,} of {trace.n_rows:,} positions in {track.max(initial=0):,} pieces"

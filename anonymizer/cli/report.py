@@ -1,13 +1,9 @@
 """Command `anonymizer report`: what audits found, for whoever decides on a release."""
 
-import json
 import subprocess
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
-from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,7 +25,7 @@ def report(
         typer.Argument(
             metavar="AUDIT...",
             help="Reports of `anonymizer audit`, written with `--json`: of positions, counts, "
-            "tables or records, one or several. For analysts: a release of positions.",
+            "tables or records, one or several.",
             show_default=False,
         ),
     ] = None,
@@ -47,21 +43,6 @@ def report(
             help="A release that one of the audits judged: the report states its SHA-256; may be "
             "repeated."
         ),
-    ] = None,
-    readers: Annotated[
-        Literal["officers", "analysts"],
-        typer.Option(
-            "--for",
-            help="Who reads it: officers ask what a release gives away, analysts what can be "
-            "counted with it.",
-        ),
-    ] = "officers",
-    network: Annotated[
-        str | None, typer.Option(help="For analysts: the network of the regions.")
-    ] = None,
-    cell: Annotated[
-        list[float] | None,
-        typer.Option(help="For analysts: metres of a square to count in; may be repeated [500]."),
     ] = None,
     config: ConfigFile = None,
     assessment: Annotated[
@@ -95,23 +76,16 @@ def report(
         anonymizer report audit.json -c gateway.toml --out report.html --assessment assessment.md
 
         anonymizer report -c gateway.toml --since 2026-11-01 --out november.html
-
-        anonymizer report --for analysts cloaked.jsonl --network sf --cell 500 --out quality.html
     """
     from anonymizer.audit.evidence import assessed, evidence_of, page
     from anonymizer.audit.evidence.assessment import OPEN
     from anonymizer.audit.evidence.audit_files import audits_since
-    from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
+    from anonymizer.files.atomic_write import check_distinct, of_content, write_whole
 
     audits = list(audits or ())
     settings = None if config is None else settings_of(config)
     if bool(audits) == bool(since):
         raise InputError("report: name reports of `anonymizer audit`, or --since and -c")
-    if readers == "analysts" and audits:
-        others = [*audits[1:], *(file or ()), assessment, sign, config]
-        _for_analysts(audits[0], network, cell or [500.0], out, others=others)
-        return
-    _only_for_analysts(network, cell)
     if since is not None:
         audits = audits_since(since, settings)
     as_json = out.with_suffix(".json")
@@ -123,7 +97,7 @@ def report(
     texts = {out: page(evidence), as_json: evidence.model_dump_json(indent=2) + "\n"}
     if assessment is not None:
         texts[assessment] = assessed(evidence, settings)
-    write_whole({path: FileToWrite(partial(_write, text)) for path, text in texts.items()})
+    write_whole({path: of_content(text) for path, text in texts.items()})
     if sign is not None:
         _sign(as_json, sign)
     _tell(evidence)
@@ -140,50 +114,6 @@ def _tell(evidence: "EvidenceReport") -> None:
         typer.echo(f"{criterion}: {answer}")
     for pair in evidence.apart:
         typer.echo(f"these two must not both be public: {pair}")
-
-
-def _only_for_analysts(*options: object) -> None:
-    if any(options):
-        raise InputError("report: --network and --cell are for analysts")
-
-
-def _for_analysts(
-    release: Path,
-    network: str | None,
-    cells: list[float],
-    out: Path,
-    *,
-    others: Sequence[Path | None],
-) -> None:
-    if any(others):
-        raise InputError("report: for analysts, name one release, --network, --cell and --out")
-    from anonymizer import client
-    from anonymizer.audit.evidence.quality_page import quality_page
-    from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
-
-    as_json = out.with_suffix(".json")
-    check_distinct([out, as_json], read=[release])
-    releases = client.read(release, network=network)
-    found = {size_m: releases.quality(releases.network.grid(size_m))._asdict() for size_m in cells}
-    made = datetime.now(UTC).isoformat(timespec="seconds")
-    page = quality_page(found, made=made, release=release.name)
-    # NaN is no JSON.
-    told = [
-        {"cell_m": size_m} | {name: None if isnan(x) else x for name, x in each.items()}
-        for size_m, each in found.items()
-    ]
-    texts = {out: page, as_json: json.dumps({"made": made, "quality": told}, indent=2) + "\n"}
-    write_whole({path: FileToWrite(partial(_write, text)) for path, text in texts.items()})
-    for size_m, each in found.items():
-        typer.echo(
-            f"squares of {size_m:g} m: {each['density_error']:.0%} of {each['devices']:,.0f} "
-            f"devices in a wrong one, {each['flow_error']:.0%} of the moves wrong"
-        )
-    typer.echo(f"{out}, {as_json}")
-
-
-def _write(text: str, stream: BinaryIO) -> None:
-    stream.write(text.encode())
 
 
 def _sign(path: Path, key: Path) -> None:

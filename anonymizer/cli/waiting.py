@@ -14,15 +14,11 @@ class WaitingAloud:
     """Says on standard error what is waited for, whenever nothing else was said for a while.
 
     It has a thread of its own, so that it speaks while modules are imported, too.
-
-    Attributes
-    ----------
-    what
-        What is waited for; may change.
     """
 
     def __init__(self, what: str) -> None:
         self.what = what
+        """What is waited for; may change."""
         self._began_s = self._said_s = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._speak, name="waiting", daemon=True)

@@ -3,11 +3,10 @@
 import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,13 +155,11 @@ class Table:
                     f"{each}: is there and says something else; two releases of the same hours"
                     " can be played against each other. Delete it if nobody has seen it"
                 )
-        from anonymizer.files.atomic_write import FileToWrite, write_whole  # noqa: PLC0415  few write
+        from anonymizer.files.atomic_write import of_content, write_whole  # noqa: PLC0415  few write
 
         for each in contents if by_day else ():
             each.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(
-            {each: FileToWrite(partial(_write, content)) for each, content in contents.items()}
-        )
+        write_whole({each: of_content(content) for each, content in contents.items()})
 
     def _days(self, folder: Path) -> dict[Path, bytes]:
         day = self["time"].astype("datetime64[D]")
@@ -220,10 +217,6 @@ class Table:
             )
         text: str = frame.write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.3fZ")
         return text.encode()
-
-
-def _write(content: bytes, file: BinaryIO) -> None:
-    file.write(content)
 
 
 def times(seconds: NDArray[np.float64]) -> NDArray[np.datetime64]:

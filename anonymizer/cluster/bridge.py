@@ -137,10 +137,7 @@ async def _first_of(*waits: Coroutine[Any, Any, object]) -> None:
 class Bridge:
     """Both directions, on a connection of their own each. To be made in a running event loop.
 
-    Parameters
-    ----------
-    settings, name
-        See `run_bridge`.
+    `settings`, `name`: see `run_bridge`.
     """
 
     def __init__(self, settings: Settings, *, name: str) -> None:

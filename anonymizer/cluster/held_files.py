@@ -50,10 +50,7 @@ class HeldFiles:
     def take(self, value: bytes) -> None:
         """Take in a part; those of a file come in order, and some again.
 
-        Raises
-        ------
-        ValueError
-            If it is none. It repeats nothing of it.
+        Raises `ValueError` if it is none. It repeats nothing of it.
         """
         try:
             name, part = _part_in(value)

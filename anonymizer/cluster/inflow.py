@@ -30,10 +30,7 @@ class Sends(Protocol):
 class RisingTime:
     """Unix time by which ticks are stated: it follows the wall's clock, and never goes back.
 
-    Parameters
-    ----------
-    on_jump
-        Called with the seconds, when the wall's clock is set to another time.
+    `on_jump`: called with the seconds, when the wall's clock is set to another time.
     """
 
     def __init__(self, on_jump: Callable[[float], None]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from anonymizer.cluster.resident import Input, LostInputsError, Place, StandstillError
 from anonymizer.cluster.topics import changelog_of
 from anonymizer.extras import extra
-from anonymizer.files.atomic_write import FileToWrite, write_whole
+from anonymizer.files.atomic_write import of_content, write_whole
 from anonymizer.transport.kafka_clients import LARGE_READ, reading
 from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
 
@@ -89,7 +89,7 @@ class Journals:
             )
         self._known.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         text = json.dumps(known | {topic: origin}).encode()
-        write_whole({self._known: FileToWrite(lambda file: file.write(text), private=True)})
+        write_whole({self._known: of_content(text, private=True)})
         return origin
 
     def _origin(self, topic: str) -> str:

@@ -161,10 +161,7 @@ def own_topics(settings: Settings, read: Iterable[str], written: Iterable[str]) 
 def ensure_changelogs(kafka: Mapping[str, str], group: str, inputs: Iterable[Topic]) -> None:
     """Create the topics for the snapshots of the stages that read some topics.
 
-    Raises
-    ------
-    KafkaLostError
-        If Kafka cannot be reached, or refuses.
+    Raises `KafkaLostError` if Kafka cannot be reached, or refuses.
     """
     admin = AdminClient(dict(kafka))
     made = admin.create_topics(changelogs(group, inputs), request_timeout=_ANSWER_S)
@@ -223,10 +220,8 @@ def _listed(admin: AdminClient, names: set[str]) -> Mapping[str, Any]:
 def secret_of(path: Path) -> bytes:
     """Return the key that is in `cluster.secret_file`, 64 bytes at most.
 
-    Raises
-    ------
-    SettingsError
-        If it cannot be read, is too short, or can be read by others than its owner and its group.
+    Raises `SettingsError` if it cannot be read, is too short, or can be read by others than its
+    owner and its group.
     """
     try:
         if path.stat().st_mode & 0o007:
@@ -249,10 +244,7 @@ def worker_secret(settings: Settings) -> bytes:
 def check_options(settings: Settings) -> None:
     """Check that Kafka's client knows the options, and can read the files that they name.
 
-    Raises
-    ------
-    SettingsError
-        If not.
+    Raises `SettingsError` if not.
     """
     options = client_options(settings.kafka)
     del options["bootstrap.servers"]  # so that it connects to nothing

@@ -173,10 +173,7 @@ class KafkaInflow:
     def read(self) -> bool:
         """Read what has arrived, as much as there is room for, and state the tick if one is over.
 
-        Raises
-        ------
-        KafkaLostError, KafkaException
-            If Kafka, or a topic, cannot be read any more.
+        Raises `KafkaLostError` or `KafkaException` if Kafka, or a topic, cannot be read any more.
         """
         self._state_tick()
         room = min(_AT_ONCE, *(way.room(self._share) for way in self._ways))

@@ -1,7 +1,6 @@
 """Kafka's topics for what stages send: to stages, to bridges, and the operator's own."""
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 import structlog
 
@@ -11,7 +10,6 @@ from anonymizer.cluster.runner import Addressed
 from anonymizer.cluster.stage import Send
 from anonymizer.cluster.topics import Kind, Topic, key_of
 from anonymizer.settings import Settings
-from anonymizer.transport.schema_registry import RegisteredSchema
 
 _HEADER_BYTES = 1024
 """More than what Kafka adds to a message."""
@@ -29,8 +27,7 @@ class Destinations:
     A message that its topic does not take would end every transaction that it is in. It is left
     out, and counted.
 
-    `topics` are by the kind of what is in them; `outputs`: see `kafka_outputs`; `schemas`, by
-    topic, are registered before anything is sent.
+    `topics` are by the kind of what is in them; `outputs`: see `kafka_outputs`.
     """
 
     def __init__(
@@ -38,12 +35,11 @@ class Destinations:
         topics: Mapping[Kind, Topic],
         outputs: Mapping[str, str],
         counts: StageEvents,
-        schemas: Mapping[str, RegisteredSchema] = MappingProxyType({}),
     ) -> None:
         self._topic_of: dict[str, tuple[Kind, Topic]] = {
             kind: (kind, topics[kind]) for kind in topics
         }
-        self._outputs, self._counts, self.schemas = outputs, counts, schemas
+        self._outputs, self._counts = outputs, counts
         self.largest: Mapping[str, int] = {}
         """Of the operator's topics: bytes of the largest message that each takes."""
 
@@ -57,8 +53,7 @@ class Destinations:
                 if topic is None:
                     by_mqtt.append(message)
                     continue
-                schema = self.schemas.get(topic)
-                payload = message.payload if schema is None else schema.framed(message.payload)
+                payload = message.payload
                 if len(payload) + _HEADER_BYTES <= self.largest.get(topic, 0):
                     yield Addressed(topic, message.key.encode() or None, payload)
                 else:

@@ -16,10 +16,7 @@ def reads_mqtt(settings: Settings) -> bool:
 def check_cluster(settings: Settings) -> None:
     """Check that a cluster can do what the settings ask for.
 
-    Raises
-    ------
-    SettingsError
-        If it cannot; the message names the first key.
+    Raises `SettingsError` if it cannot; the message names the first key.
     """
     alone = {
         **{

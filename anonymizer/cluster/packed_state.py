@@ -34,10 +34,7 @@ def pack_state(of: str, state: dict[str, Any]) -> bytes:
 def unpack_state(of: str, snapshot: bytes) -> dict[str, Any]:
     """Return the state that was packed.
 
-    Raises
-    ------
-    ValueError
-        If the bytes hold none of the same kind.
+    Raises `ValueError` if the bytes hold none of the same kind.
     """
     try:
         state = unpack(snapshot)

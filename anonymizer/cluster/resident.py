@@ -88,20 +88,14 @@ class Journal(Protocol):
     def place(self) -> Place:
         """Return where they are.
 
-        Raises
-        ------
-        StandstillError
-            If this worker has read another topic of this name before.
+        Raises `StandstillError` if this worker has read another topic of this name before.
         """
         ...
 
     def between(self, after: int, before: int) -> Iterator[Input]:
         """Yield the inputs after one offset and before another, which was read.
 
-        Raises
-        ------
-        LostInputsError
-            If they are not there any more.
+        Raises `LostInputsError` if they are not there any more.
         """
         ...
 
@@ -154,10 +148,6 @@ class Resident:
 
     Parameters
     ----------
-    make
-        Returns a new stage.
-    journal
-        The inputs of the stage.
     drop
         Called with an input that is dropped, and the reason; it returns what is sent about it.
     counts
@@ -278,10 +268,7 @@ class Resident:
     def _checked(self, origin: str, offset: int) -> str:
         """Return the origin of the inputs after checking a snapshot's; "" stands for any.
 
-        Raises
-        ------
-        StandstillError
-            If it is not: its offset says nothing about these inputs.
+        Raises `StandstillError` if it is not: its offset says nothing about these inputs.
         """
         place = self._journal.place()
         if origin not in {"", place.origin}:
@@ -302,10 +289,7 @@ class Resident:
     def _head(self, stored: bytes | None) -> _Head:
         """Return the head of the snapshot.
 
-        Raises
-        ------
-        StandstillError
-            If it is in another format, or was written with other settings.
+        Raises `StandstillError` if it is in another format, or was written with other settings.
         """
         if stored is None:
             return _NONE

@@ -207,10 +207,7 @@ class Runner:
     def _attempt(self) -> None:
         """Take inputs until told to end, or until something fails.
 
-        Raises
-        ------
-        KafkaLostError
-            If that is for lack of Kafka.
+        Raises `KafkaLostError` if that is for lack of Kafka.
         """
         with translated(), ExitStack() as stack:
             self._prepare()
@@ -379,10 +376,8 @@ def is_connected(statistics: str) -> bool:
 def check_sizes(sends: Iterable[Send], *, by: bytes) -> None:
     """Check that Kafka takes what a stage sends.
 
-    Raises
-    ------
-    TransportError
-        If it does not. The stage cannot go on without the message: others wait for it.
+    Raises `TransportError` if it does not. The stage cannot go on without the message: others wait
+    for it.
     """
     for send in sends:
         if len(send.value) > _LARGEST_BYTES:

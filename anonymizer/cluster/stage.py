@@ -20,10 +20,7 @@ class UnreadableError(ValueError):
 def reading() -> Iterator[None]:
     """Read an input in this block, before anything of it counts.
 
-    Raises
-    ------
-    UnreadableError
-        Whatever fails inside. It repeats nothing of the input.
+    Raises `UnreadableError` whatever fails inside. It repeats nothing of the input.
     """
     try:
         yield

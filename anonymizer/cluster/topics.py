@@ -105,10 +105,7 @@ def key_of(kind: Kind, number: int, n_partitions: int) -> bytes:
 def stage_of(key: bytes) -> tuple[str, int]:
     """Return the kind and the number that a key names.
 
-    Raises
-    ------
-    ValueError
-        If it names none.
+    Raises `ValueError` if it names none.
     """
     kind, *numbers = key.decode("latin-1").split("-")
     if (

@@ -48,10 +48,7 @@ _T = TypeVar("_T")
 def check_members(settings: Settings, network: RoadNetwork, streams: Sequence[Stream]) -> None:
     """Check all that a bridge or a worker would refuse, without a connection.
 
-    Raises
-    ------
-    SettingsError
-        If one would end at its start; the message names the key.
+    Raises `SettingsError` if one would end at its start; the message names the key.
     """
     check_cluster(settings)
     check_options(settings)
@@ -67,10 +64,7 @@ def check_members(settings: Settings, network: RoadNetwork, streams: Sequence[St
 def dropped(settings: Settings) -> Iterator[Dropped]:
     """Yield where the inputs lie that workers have dropped, the oldest first.
 
-    Raises
-    ------
-    KafkaLostError
-        If Kafka cannot be read.
+    Raises `KafkaLostError` if Kafka cannot be read.
     """
     topic = topic_by_kind(settings)["dropped"]
     told = reading(client_options(settings.kafka), group=topic.name, problems=Problems())

@@ -21,7 +21,6 @@ from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.app.compilation import compile_kernels
 from anonymizer.app.gateway.preflight import check_files, read_registries, read_secrets
 from anonymizer.app.gateway.starting import Startup
-from anonymizer.app.registered_output import registered_schemas
 from anonymizer.cluster.held_files import HeldFiles
 from anonymizer.cluster.input_times import InputTimes
 from anonymizer.cluster.kafka import (
@@ -147,9 +146,7 @@ class Worker:
         self._own = OperatorTopics({}, {})
         self._read = kafka_inputs(settings)
         counts = StageEvents()
-        self._destinations = Destinations(
-            topics, kafka_outputs(settings), counts, registered_schemas(settings)
-        )
+        self._destinations = Destinations(topics, kafka_outputs(settings), counts)
         self._runner = Runner(
             client_options(settings.kafka),
             group=f"{settings.kafka.group}.workers",
@@ -176,8 +173,6 @@ class Worker:
     def _prepare(self) -> None:
         """Make the cluster's topics, and look at the operator's own."""
         ensure_topics(self._settings)
-        for schema in self._destinations.schemas.values():
-            schema.register()
         self._own = own_topics(self._settings, self._read, kafka_outputs(self._settings).values())
         self._destinations.largest = self._own.largest
 

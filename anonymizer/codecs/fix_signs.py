@@ -123,10 +123,7 @@ def with_signs(record: type[R]) -> type[R]:
 def judged(kind: type[_Sign], stated: Any) -> _Sign:  # noqa: ANN401  any JSON
     """Return a sign that says nothing.
 
-    Raises
-    ------
-    SignError
-        If it says that there is no fix, or that the number beside it lacks its sign.
+    Raises `SignError` if it says that there is no fix, or that the number beside it lacks its sign.
     """
     if isinstance(stated, bool | int | float | str):
         try:

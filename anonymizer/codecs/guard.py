@@ -31,10 +31,7 @@ def guarded(codec: Callable[[bytes], Any]) -> Codec:
 def only_within(codec: Codec, bounds: Mapping[str, tuple[float, float]]) -> Codec:
     """Return a codec that refuses positions whose readings are not within bounds, or not stated.
 
-    Parameters
-    ----------
-    bounds
-        Least and greatest value of each reading, by its name.
+    `bounds`: least and greatest value of each reading, by its name.
     """
 
     def decode(payload: bytes) -> Sequence[Fix | Outcome]:

@@ -23,10 +23,8 @@ def fields_reader(declared: str) -> Callable[[bytes], bytes | None]:
 
     Numbers that are not finite are null; texts (`8s`) end before a NUL.
 
-    Raises
-    ------
-    ValueError
-        If the form is none, has other values than names, or is of more than 4,096 bytes.
+    Raises `ValueError` if the form is none, has other values than names, or is of more than 4,096
+    bytes.
     """
     _, form, *names = declared.split(" ")
     try:

@@ -69,10 +69,8 @@ class JsonPath(NamedTuple):
         `["gps.latitude"]` is a list, also written as text, for keys that have dots or brackets or
         are digits. `$` in front means the whole message.
 
-        Raises
-        ------
-        ValueError
-            If a part is empty, there is none, one can be no key, or a search is the last one.
+        Raises `ValueError` if a part is empty, there is none, one can be no key, or a search is the
+        last one.
         """
         if isinstance(stated, str) and stated.startswith("["):
             stated = _listed(stated)
@@ -421,10 +419,7 @@ def _kind_of(node: _Node) -> Any:  # noqa: ANN401  a type
 class Selector:
     """Whether a message is one of those that conditions select.
 
-    Parameters
-    ----------
-    where
-        All of these must hold. A missing field has no value.
+    `where`: all of these must hold. A missing field has no value.
     """
 
     def __init__(self, where: Conditions) -> None:
@@ -460,11 +455,8 @@ def written(values: Sequence[tuple[JsonPath, Any]]) -> Any:  # noqa: ANN401  any
 
     What a path searches for is there to be found. Of two values at one path the later one counts.
 
-    Raises
-    ------
-    ValueError
-        If a path leads through the value of another one, or a part would have to be an object and
-        an array at once, or an array would have more than 1,000 places.
+    Raises `ValueError` if a path leads through the value of another one, or a part would have to be
+    an object and an array at once, or an array would have more than 1,000 places.
     """
     tree: dict[Step, Any] = {}
     for path, value in values:

@@ -50,10 +50,7 @@ _PARTS = Decoder(dict[str, Raw])
 def or_placeless(name: str, codec: Codec) -> Codec:
     """Return a codec that also accepts a message of readings alone; its fix has no place.
 
-    Parameters
-    ----------
-    name, codec
-        A codec, and its name in `CODECS`.
+    `name`, `codec`: a codec, and its name in `CODECS`.
     """
     readings_of = _READERS.get(name, _readings_alone)
 

@@ -161,10 +161,7 @@ def _of_named_month(text: str) -> str:
 def zone_of(text: str) -> tzinfo:
     """Return the zone that settings state: `UTC`, an offset `+05:30`, or a name of the IANA.
 
-    Raises
-    ------
-    ValueError
-        If there is none.
+    Raises `ValueError` if there is none.
     """
     found = _OFFSET.fullmatch(text)
     if text.upper() in {"UTC", "Z"}:

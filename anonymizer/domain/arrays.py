@@ -41,10 +41,7 @@ def distinct(items: NDArray[_Item]) -> NDArray[_Item]:
 def check_indices(index: NDArray[np.integer[Any]], n: int) -> None:
     """Check stored indices before a kernel follows them: below `n`; negative ones stand for none.
 
-    Raises
-    ------
-    ValueError
-        If one is not.
+    Raises `ValueError` if one is not.
     """
     if len(index) and index.max() >= n:
         raise ValueError("a stored index is out of range")

@@ -201,10 +201,7 @@ CHARACTER_BYTES = np.dtype("U1").itemsize
 class NodeIndex:
     """Finds nodes by their names. O(n log n) to build, O(log n) to find one.
 
-    Parameters
-    ----------
-    node_id
-        Names of the nodes, unique, shape (n,), as in `RoadNetwork.node_id`.
+    `node_id`: names of the nodes, unique, shape (n,), as in `RoadNetwork.node_id`.
     """
 
     def __init__(self, node_id: NodeNames) -> None:

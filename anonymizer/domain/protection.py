@@ -9,10 +9,7 @@ from anonymizer.domain.fixes import on_earth
 class Circle:
     """All positions within a distance of a place.
 
-    Raises
-    ------
-    ValueError
-        If the centre is not on the earth, or the radius is not above 0.
+    Raises `ValueError` if the centre is not on the earth, or the radius is not above 0.
     """
 
     lat: float
@@ -31,12 +28,9 @@ class Circle:
 class Polygon:
     """The area enclosed by straight lines in the plane of longitude and latitude.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer than three different corners, if one is not on the earth, or if they
-        span more than 180 degrees of longitude, which would leave open on which side of the
-        earth the inside is. A zone across the antimeridian is two polygons, one on each side.
+    Raises `ValueError` if there are fewer than three different corners, if one is not on the earth,
+    or if they span more than 180 degrees of longitude, which would leave open on which side of the
+    earth the inside is. A zone across the antimeridian is two polygons, one on each side.
     """
 
     corners: tuple[tuple[float, float], ...]
@@ -61,10 +55,7 @@ class Polygon:
 class TripRule:
     """Which positions of a trip are suppressed, and what a trip is.
 
-    Raises
-    ------
-    ValueError
-        If the delay is too short to observe that a trip continues.
+    Raises `ValueError` if the delay is too short to observe that a trip continues.
     """
 
     start_m: float = 200.0

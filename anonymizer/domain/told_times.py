@@ -11,15 +11,11 @@ class ToldTimes:
     """The times of which something was published: nothing more is published of them.
 
     They are those that readers see, so they go back when the wall clock is put back.
-
-    Attributes
-    ----------
-    until_s
-        Unix seconds.
     """
 
     def __init__(self, until_s: float = -math.inf) -> None:
         self.until_s = until_s
+        """Unix seconds."""
 
     def has(self, starts_s: float, ends_s: float) -> bool:
         """Return whether something was published of a window with these times."""

@@ -60,11 +60,8 @@ class Trace:
 def named_nodes(trace: Trace, network: RoadNetwork) -> Int32Array | None:
     """Return the node of each row of a trace that tells nodes; None for one of coordinates.
 
-    Raises
-    ------
-    InputError
-        If the network lacks a node that the trace names, or if the trace has coordinates and
-        the network has none.
+    Raises `InputError` if the network lacks a node that the trace names, or if the trace has
+    coordinates and the network has none.
     """
     if trace.located is not None:
         return trace.located
@@ -81,10 +78,7 @@ def named_nodes(trace: Trace, network: RoadNetwork) -> Int32Array | None:
 def layers_of(trace: Trace, network: RoadNetwork) -> Int8Array | None:
     """Return the layer of each row of a trace of coordinates; None where there is one network.
 
-    Raises
-    ------
-    InputError
-        If the trace does not say it, names another network, or a device has two.
+    Raises `InputError` if the trace does not say it, names another network, or a device has two.
     """
     if not network.layers:
         return None

@@ -38,15 +38,18 @@ class FileToWrite:
     """Whether only the owner may read the file."""
 
 
+def of_content(content: str | bytes, *, private: bool = False) -> FileToWrite:
+    """Return a file with this content, text in UTF-8."""
+    data = content.encode() if isinstance(content, str) else content
+    return FileToWrite(lambda file: file.write(data), private=private)
+
+
 def check_distinct(written: Iterable[Path | None], read: Iterable[Path | None] = ()) -> None:
     """Check that no file would be written over one that is read, or written twice.
 
     None stands for a file that is not wanted, and `-` for standard output.
 
-    Raises
-    ------
-    InputError
-        If a file is named twice.
+    Raises `InputError` if a file is named twice.
     """
     named = {each.resolve() for each in read if each is not None}
     for each in written:
@@ -69,10 +72,8 @@ def write_whole(parts: Mapping[Path, FileToWrite]) -> None:
 
     When all are complete, they take their places, in the given order.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be written. An existing file of that name is then unchanged.
+    Raises `InputError` if a file cannot be written. An existing file of that name is then
+    unchanged.
     """
     with ExitStack() as made:
         new = {}
@@ -92,10 +93,8 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
 
     What is there and no regular file, such as a pipe, is written to directly.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be written. An existing file of that name is then unchanged.
+    Raises `InputError` if the file cannot be written. An existing file of that name is then
+    unchanged.
     """
     with ExitStack() as made:
         with naming(path):

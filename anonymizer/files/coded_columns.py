@@ -196,10 +196,8 @@ def _code_quantities(table: TextTable, name: str, rules: ColumnRules, found: "Qu
 def texts(table: TextTable, name: str) -> pl.Series:
     """Return a column as stripped text, null where a cell is empty.
 
-    Raises
-    ------
-    InputError
-        If it holds neither text, numbers, booleans nor times, or a time that has no date.
+    Raises `InputError` if it holds neither text, numbers, booleans nor times, or a time that has no
+    date.
     """
     column = table.frame[name]
     if column.dtype.is_float():

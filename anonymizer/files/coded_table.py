@@ -37,53 +37,38 @@ of blanks do, so that nobody is known to be behind it; or it states none of the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """Declaration of the columns of a table.
-
-    Attributes
-    ----------
-    qis, sensitive
-        Names of the quasi-identifiers and the sensitive attributes.
-    id
-        The direct identifier; None: every row is a person of its own.
-    sources
-        The quasi-identifiers of each source. Those that no source names form one more source.
-    hierarchies, orders, ranges
-        By attribute: branches of a hierarchy, categories in their order, the interval of a number.
-    hierarchy_files
-        The files of hierarchies, by attribute, for messages.
-    calendars
-        By attribute with dates or times: the levels of its hierarchy, from the coarsest.
-    categories
-        Attributes whose values are categories although they look like numbers.
-    times
-        Attributes whose values are local times; their codes are minutes of the day.
-    markers
-        Texts that mean "missing", in addition to an empty cell and `?`. All are published as `?`
-        in quasi-identifiers.
-    markers_are_values
-        Whether a missing value counts as one more category, as in the paper.
-    keep
-        Further columns, which are published as they are.
-    exact
-        Columns of which each writing is a value of its own, and an empty cell or `?` alone is
-        missing.
-    """
+    """Declaration of the columns of a table."""
 
     qis: Sequence[str]
     sensitive: Sequence[str] = ()
+    """`qis`, `sensitive`: names of the quasi-identifiers and the sensitive attributes."""
     id: str | None = None
+    """The direct identifier; None: every row is a person of its own."""
     sources: Sequence[Sequence[str]] = ()
+    """The quasi-identifiers of each source. Those that no source names form one more source."""
     hierarchies: Mapping[str, Sequence[Branch]] = field(default_factory=dict)
     hierarchy_files: Mapping[str, str] = field(default_factory=dict)
+    """The files of hierarchies, by attribute, for messages."""
     calendars: Mapping[str, Sequence[Level]] = field(default_factory=dict)
+    """By attribute with dates or times: the levels of its hierarchy, from the coarsest."""
     orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ranges: Mapping[str, Interval] = field(default_factory=dict)
+    """`hierarchies`, `orders`, `ranges`: by attribute: branches of a hierarchy, categories in their
+    order, the interval of a number."""
     categories: Sequence[str] = ()
+    """Attributes whose values are categories although they look like numbers."""
     times: Sequence[str] = ()
+    """Attributes whose values are local times; their codes are minutes of the day."""
     markers: Sequence[str] = NO_VALUE
+    """Texts that mean "missing", in addition to an empty cell and `?`. All are published as `?` in
+    quasi-identifiers."""
     markers_are_values: bool = False
+    """Whether a missing value counts as one more category, as in the paper."""
     keep: Sequence[str] = ()
+    """Further columns, which are published as they are."""
     exact: Sequence[str] = ()
+    """Columns of which each writing is a value of its own, and an empty cell or `?` alone is
+    missing."""
 
     def __post_init__(self) -> None:
         if not self.qis:
@@ -125,10 +110,7 @@ class Declared:
 def intervals_of(domains: Mapping[str, Sequence[float]]) -> dict[str, Interval]:
     """Return the declared domains of numbers: the ends, and where there is one the step.
 
-    Raises
-    ------
-    SettingsError
-        If there are fewer or more numbers than these, or they make no interval.
+    Raises `SettingsError` if there are fewer or more numbers than these, or they make no interval.
     """
     intervals = {}
     for name, parts in domains.items():
@@ -327,10 +309,7 @@ def code_declared(table: TextTable, declared: Declared, name: str) -> Coded:
 
     They are taken as they are written: see `meaning_of`.
 
-    Raises
-    ------
-    InputError
-        As for `code_table`.
+    Raises `InputError` as for `code_table`.
     """
     times = [name] if name in declared.times else []
     return _code(with_minutes(table, times, declared.markers), declared, name)
@@ -377,10 +356,7 @@ def open_codes(shown: pl.DataFrame, n: int, path: Path) -> Int32Array:
 
     `n` is the number of rows, which a frame without columns does not know.
 
-    Raises
-    ------
-    InputError
-        If a column holds lists or objects. `path` is for the message.
+    Raises `InputError` if a column holds lists or objects. `path` is for the message.
     """
     for column in shown:
         if column.dtype.is_nested() or column.dtype == pl.Object:

@@ -40,10 +40,8 @@ UTF_8 = CsvText()
 def csv_text(opened: Callable[[], BinaryIO]) -> CsvText:
     """Return the text of a csv; `opened` opens its bytes, unpacked.
 
-    Raises
-    ------
-    ValueError
-        If it is in no encoding that is read, or has a line of 32 MiB; one of 16 MiB may pass.
+    Raises `ValueError` if it is in no encoding that is read, or has a line of 32 MiB; one of 16 MiB
+    may pass.
     """
     with opened() as file:
         first = file.readline(64)
@@ -73,10 +71,7 @@ def _is_plain(first: bytes) -> bool:
 def _without_comments(data: bytes) -> bytes:
     """Return the lines below lines of comment and blank ones at the beginning.
 
-    Raises
-    ------
-    ValueError
-        If the last of them may name the columns.
+    Raises `ValueError` if the last of them may name the columns.
     """
     found = _COMMENTS.match(data)
     if found is None or b"#" not in found[0]:

@@ -13,18 +13,12 @@ _COLUMNS = ("device_id", "lat", "lon")
 def read_registry(path: Path) -> Places:
     """Return the places of the devices that a file lists.
 
-    Parameters
-    ----------
-    path
-        A csv file in UTF-8 with a header; its columns `device_id`, `lat` and `lon` (WGS84 degrees)
-        are read, others are ignored.
+    `path`: a csv file in UTF-8 with a header; its columns `device_id`, `lat` and `lon` (WGS84
+    degrees) are read, others are ignored.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, lacks a column, or has a row without a device or with
-        coordinates that are not on the earth, or lists a device twice. The message names the line,
-        never what it contains.
+    Raises `InputError` if the file cannot be read, lacks a column, or has a row without a device or
+    with coordinates that are not on the earth, or lists a device twice. The message names the line,
+    never what it contains.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

@@ -80,10 +80,7 @@ _NOT_WITHIN = {bytes([sign]) for sign in range(0x80, 0xC0)} - {
 def decoded(raw: bytes) -> tuple[str, str]:
     """Return the text of some bytes, and what they were read as; empty for UTF-8.
 
-    Raises
-    ------
-    ValueError
-        If they are in no encoding that is read, or may be in several.
+    Raises `ValueError` if they are in no encoding that is read, or may be in several.
     """
     if b"\x1b$" in raw:
         raise ValueError(NOT_UTF_8 + "; it may be in ISO-2022-JP")

@@ -28,15 +28,9 @@ def as_table(
 ) -> TextTable:
     """Return some columns (None: all) of a file or a data frame as a table.
 
-    Parameters
-    ----------
-    name
-        What messages call a data frame.
+    `name`: what messages call a data frame.
 
-    Raises
-    ------
-    InputError
-        As `read_table`, and for what is neither a path nor a data frame.
+    Raises `InputError` as `read_table`, and for what is neither a path nor a data frame.
     """
     if isinstance(source, str | PathLike):
         return read_table(Path(source), columns)
@@ -52,11 +46,8 @@ def as_table(
 def as_polars(frame: DataFrame, columns: Iterable[str] | None = None, *, name: str) -> pl.DataFrame:
     """Return some columns (None: all) of a data frame, as polars.
 
-    Raises
-    ------
-    InputError
-        If it is no data frame, lacks a column or has it twice, or a column has no one type. The
-        message never quotes a value.
+    Raises `InputError` if it is no data frame, lacks a column or has it twice, or a column has no
+    one type. The message never quotes a value.
     """
     if not isinstance(frame, pl.DataFrame) and not _is_pandas(frame):
         raise InputError(f"{name}: must be a path, a polars.DataFrame or a pandas.DataFrame")

@@ -32,13 +32,10 @@ def read_hierarchy(path: str | Path) -> tuple[Branch, ...]:
     Lines may have different lengths. An empty cell, or a label that repeats the one before it,
     means that the branch does not have this level.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or if a line (named by its number) has no leaf or no level above
-        it, ends in another root than the first line, has a mark for missing above its leaf, has a
-        label in a form of the program that leaves its leaf out, such as `[20-29]` above 30, or has
-        a label that also names another node.
+    Raises `InputError` if the file cannot be read, or if a line (named by its number) has no leaf
+    or no level above it, ends in another root than the first line, has a mark for missing above its
+    leaf, has a label in a form of the program that leaves its leaf out, such as `[20-29]` above 30,
+    or has a label that also names another node.
     """
     path = Path(path)
     branches: list[Branch] = []
@@ -83,11 +80,8 @@ def read_hierarchies(path: str | Path) -> dict[str, tuple[Branch, ...]]:
 
     The file does not contain the root, which is called `*`.
 
-    Raises
-    ------
-    InputError
-        If the file has another form, or a label of an attribute names two nodes or is a range or a
-        set that leaves a leaf below it out.
+    Raises `InputError` if the file has another form, or a label of an attribute names two nodes or
+    is a range or a set that leaves a leaf below it out.
     """
     path = Path(path)
     return hierarchies_of(_object(path), path=path)
@@ -125,10 +119,7 @@ def hierarchies_of(
 def read_orders(path: str | Path) -> dict[str, tuple[str, ...]]:
     """Read the categories of attributes, in their order: JSON `{attribute: [categories]}`.
 
-    Raises
-    ------
-    InputError
-        If the file has another form, or a category occurs twice.
+    Raises `InputError` if the file has another form, or a category occurs twice.
     """
     path = Path(path)
     orders = {}

@@ -164,10 +164,7 @@ def _is_told(cells: pl.Series, labels: pl.Series) -> bool:
 def recognized(column: pl.Series) -> Recognized | None:
     """Return what kind of direct identifiers a column of text holds; None: it seems to hold none.
 
-    Parameters
-    ----------
-    column
-        Text, null where there is no value; numbers as text.
+    `column`: text, null where there is no value; numbers as text.
     """
     cells = column.drop_nulls().alias("cell")
     return _recognized(column.name, cells.value_counts(name="n").sort("cell"))

@@ -114,10 +114,7 @@ def read_row_map(path: str | Path | TextTable, *, n_rows: int, n_published: int)
 
     `path` as for `read_published`.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or does not name every row of both exactly once.
+    Raises `InputError` if the file cannot be read, or does not name every row of both exactly once.
     """
     table = path if isinstance(path, TextTable) else read_table(path, ["in_row", "out_row"])
     row, became = (_row_numbers(table, name) for name in ("in_row", "out_row"))

@@ -48,11 +48,8 @@ def quantities(column: pl.Series, *, as_written: bool = False) -> Quantities | s
     A cell without a unit has that of the others. Units are the same in any case, with or without a
     point or a plural's s; published is the most frequent writing. It quotes no cell.
 
-    Parameters
-    ----------
-    as_written
-        Whether cells are published as they are: all must then have one writing of the unit, and
-        numbers be plain.
+    `as_written`: whether cells are published as they are: all must then have one writing of the
+    unit, and numbers be plain.
     """
     cells = column.drop_nulls().unique().sort()
     parts = _parts(cells)

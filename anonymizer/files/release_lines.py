@@ -290,8 +290,6 @@ class ReleaseWriter:
 
     Parameters
     ----------
-    device_id
-        Name of the device of each slot.
     seed
         Key of the pseudonyms.
     auditor
@@ -311,10 +309,7 @@ class ReleaseWriter:
 
         A suppressed position is a line without a pseudonym.
 
-        Parameters
-        ----------
-        messages
-            Those about the groups of the tick, one for each pseudonym.
+        `messages`: those about the groups of the tick, one for each pseudonym.
         """
         lines = [message.payload.rstrip() for message in messages]  # the spaces are for brokers
         # Without a pseudonym: it would say, to whoever gets its key, whom the release is silent on.

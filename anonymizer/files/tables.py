@@ -107,10 +107,7 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> TextTa
 def text_of_csv(path: Path) -> CsvText:
     """Return the text of a csv with its separator; see `csv_text`.
 
-    Raises
-    ------
-    InputError
-        If it is in no encoding that is read.
+    Raises `InputError` if it is in no encoding that is read.
     """
     text = _text(path)
     return text._replace(separator=text.separator or _separator(path, text))
@@ -129,14 +126,8 @@ def reading(
 ) -> Iterator[None]:
     """Say in one line why a file of data cannot be read, without quoting a row of it.
 
-    Nor is one that changes meanwhile, see `steady`.
-
-    Parameters
-    ----------
-    form
-        Format of the file.
-    fault
-        Returns what is wrong with one that is not well-formed, if it is known.
+    Nor is one that changes meanwhile, see `steady`. `fault`: returns what is wrong with one that is
+    not well-formed, if it is known.
     """
     try:
         with path.open("rb"):
@@ -170,10 +161,7 @@ def without_escapes(table: TextTable) -> TextTable:
 def ending(path: Path) -> str:
     """Return which of the known endings a path has.
 
-    Raises
-    ------
-    InputError
-        If it has none of them.
+    Raises `InputError` if it has none of them.
     """
     for known in KNOWN_ENDINGS:
         if path.name.lower().endswith(known):

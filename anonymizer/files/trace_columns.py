@@ -100,10 +100,7 @@ def named_columns(text: str | None) -> dict[str, str]:
 
     None: none.
 
-    Raises
-    ------
-    SettingsError
-        As `checked_columns`.
+    Raises `SettingsError` as `checked_columns`.
     """
     if text is None:
         return {}
@@ -114,10 +111,7 @@ def named_columns(text: str | None) -> dict[str, str]:
 def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
     """Return the names of columns by what they are: id, time, lat, lon, node, latlon, lonlat; zone.
 
-    Raises
-    ------
-    SettingsError
-        If one is not known or empty, or the zone is none.
+    Raises `SettingsError` if one is not known or empty, or the zone is none.
     """
     known = (*NAME_OF, *_PAIRS, _ZONE)
     for key, name in columns.items():
@@ -143,10 +137,7 @@ def with_our_names(
 
     Times become unix seconds; coordinates with decimal commas, or two in a cell, become numbers.
 
-    Raises
-    ------
-    InputError
-        If a column is missing or holds another thing. No value is quoted.
+    Raises `InputError` if a column is missing or holds another thing. No value is quoted.
     """
     notes: list[str] = []
     made = {NAME_OF[key]: frame[name] for key, name in columns.items() if key in NAME_OF}

@@ -35,10 +35,7 @@ def plain_numbers(column: pl.Series, counts: pl.Series | None = None) -> tuple[p
     A column that holds anything but numbers is returned as it is. So is one with padding zeros
     (`0123`): they are codes.
 
-    Raises
-    ------
-    ValueError
-        If all its cells could be read in two ways, such as `1,234`.
+    Raises `ValueError` if all its cells could be read in two ways, such as `1,234`.
     """
     cells = column.drop_nulls().unique()
     if not len(cells) or read_as_numbers(cells):

@@ -36,10 +36,7 @@ Kind = TypeVar("Kind", bound=np.generic)
 def index_of(ids: NodeNames, wanted: NodeNames) -> IntArray:
     """Return the index of each node at the end of a road; see `NodeIndex`.
 
-    Raises
-    ------
-    InputError
-        If one is not in `ids`; the message names the first.
+    Raises `InputError` if one is not in `ids`; the message names the first.
     """
     found = NodeIndex(ids).find(wanted)
     if n_lost := int((found < 0).sum()):

@@ -112,10 +112,7 @@ def corners_of_lines(
 def read_wkt(lines: Sequence[str]) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return the points of lines in well-known text, longitude first; empty text has none.
 
-    Raises
-    ------
-    InputError
-        If a text is not a LINESTRING.
+    Raises `InputError` if a text is not a LINESTRING.
     """
     first_point_of = np.zeros(len(lines) + 1, np.int64)
     numbers: list[str] = []

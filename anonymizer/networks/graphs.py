@@ -45,10 +45,8 @@ def is_graph(value: object) -> TypeGuard[AnyGraph]:
 def load_graphml(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork:
     """Load GraphML, plain or `.gz`, with typed keys or with all values as text (as OSMnx saves).
 
-    Raises
-    ------
-    InputError
-        If the file is not GraphML, or the graph is not a road network (see `from_networkx`).
+    Raises `InputError` if the file is not GraphML, or the graph is not a road network (see
+    `from_networkx`).
     """
     import networkx as nx  # noqa: PLC0415  half a second, which no other form of network needs
 

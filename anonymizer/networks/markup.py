@@ -45,10 +45,7 @@ def check_markup(path: Path) -> None:
 
     What else is wrong with it, the library says.
 
-    Raises
-    ------
-    InputError
-        As `parse`.
+    Raises `InputError` as `parse`.
     """
     with (
         suppress(OSError, EOFError, zlib.error, expat.ExpatError),

@@ -74,11 +74,8 @@ def load_tables(
     nodes are those that edges name, sorted, and the network has no coordinates. For missing lengths
     see `from_arrays`.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read, a column is missing or has values of another kind, or as for
-        `from_arrays`.
+    Raises `InputError` if a file cannot be read, a column is missing or has values of another kind,
+    or as for `from_arrays`.
     """
     edges = _read(edges_path, _EDGES)
     ends = _ids(edges["u"], edges["v"])

@@ -55,11 +55,8 @@ def load_osm(
     between them on roads longer than `max_spacing_m` (0: none). Lengths follow the geometry. Roads
     keep the ids of their ways. `RoadNetwork.account` says what became of each way.
 
-    Raises
-    ------
-    InputError
-        If the file is not OSM data, is an answer that Overpass did not finish, or needs more memory
-        than the machine has.
+    Raises `InputError` if the file is not OSM data, is an answer that Overpass did not finish, or
+    needs more memory than the machine has.
     """
     ways = OsmWays(profile)
     if path.name.endswith(".pbf"):
@@ -81,10 +78,8 @@ def load_osm(
 def check_memory(file_bytes: int, machine_bytes: int) -> None:
     """Refuse a pbf that cannot be loaded here, rather than be killed while it is.
 
-    Raises
-    ------
-    InputError
-        If even the least memory that files of this size need is more than the machine has.
+    Raises `InputError` if even the least memory that files of this size need is more than the
+    machine has.
     """
     least = _MEMORY_A_BYTE * file_bytes
     if least > machine_bytes:

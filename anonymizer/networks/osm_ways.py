@@ -48,10 +48,7 @@ class _Road(NamedTuple):
 class OsmWays:
     """What a file says of ways and nodes; of an object that comes again, its greatest version.
 
-    Parameters
-    ----------
-    profile
-        Which ways are wanted.
+    `profile`: which ways are wanted.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -146,10 +143,7 @@ class OsmWays:
         in whichever direction, is one road; one with a node at 0, 0 far from all others is none.
         `unit`: what the account calls a way; `left_out`: those that were not taken, by reason.
 
-        Raises
-        ------
-        InputError
-            If an id is longer than 64 bits, or as for `from_arrays`.
+        Raises `InputError` if an id is longer than 64 bits, or as for `from_arrays`.
         """
         become = Counter(each for each in self._become.values() if isinstance(each, str))
         drawn = [each for each in self._become.values() if isinstance(each, _Road)]
@@ -227,10 +221,8 @@ def _each_once(roads: Iterable[_Road]) -> list[_Road]:
 def _runs(road: IntArray, at: IntArray) -> IntArray:
     """Return the run of each located node: nodes of one road that stand next to each other.
 
-    Parameters
-    ----------
-    road, at
-        Road of each located node, and its index among all nodes of roads, both shape (n,).
+    `road`, `at`: road of each located node, and its index among all nodes of roads, both shape
+    (n,).
     """
     begins = np.ones(len(at), np.bool_)
     begins[1:] = (np.diff(at) > 1) | (np.diff(road) > 0)

@@ -16,10 +16,7 @@ from anonymizer.errors import SettingsError
 def with_zones(network: RoadNetwork, zones: Zones) -> ZonedNetwork:
     """Return a network with its privacy zones.
 
-    Raises
-    ------
-    SettingsError
-        If there are zones and the network has no coordinates.
+    Raises `SettingsError` if there are zones and the network has no coordinates.
     """
     if not len(zones):
         return ZonedNetwork(network, zones, np.full(network.n_nodes, NO_ZONE, np.int32))

@@ -55,10 +55,7 @@ class NetworkAbout(msgspec.Struct, frozen=True):
 def features(network: RoadNetwork) -> Iterator[bytes]:
     """Yield a GeoJSON feature for each node and then for each road.
 
-    Raises
-    ------
-    InputError
-        If the network has no coordinates.
+    Raises `InputError` if the network has no coordinates.
     """
     _check(network)
     names = network.node_id.tolist()
@@ -105,15 +102,9 @@ def parts(
 ) -> tuple[NetworkAbout, list[bytes]]:
     """Return the description of a network, and FeatureCollections of limited size that make it up.
 
-    Parameters
-    ----------
-    most_bytes
-        Largest size of a part, unless a single node or road needs more.
+    `most_bytes`: largest size of a part, unless a single node or road needs more.
 
-    Raises
-    ------
-    InputError
-        If the network has no coordinates.
+    Raises `InputError` if the network has no coordinates.
     """
     version = network_version(network)
     n_most = network.n_nodes + network.n_roads

@@ -31,10 +31,7 @@ def load_sumo(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwor
     edge for passenger cars are left out. Edges that are longer than `max_spacing_m` get nodes in
     between (0: none). A network without a geographic projection gets no coordinates.
 
-    Raises
-    ------
-    InputError
-        If the file is not a SUMO network.
+    Raises `InputError` if the file is not a SUMO network.
     """
     net = _read(path)
     every = net.getEdges(withInternal=False)
@@ -68,10 +65,7 @@ def load_sumo(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwor
 def lat_lon_of(path: Path, xy: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return WGS84 degrees of positions in the plane of a network, shape (n, 2).
 
-    Raises
-    ------
-    InputError
-        If the file is not a SUMO network, or states no geographic projection.
+    Raises `InputError` if the file is not a SUMO network, or states no geographic projection.
     """
     try:
         lat, lon = _lat_lon(_read(path), xy)

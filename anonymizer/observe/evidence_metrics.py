@@ -32,13 +32,7 @@ class EvidenceFigures:
 
 
 class EvidenceCollector(Collector):
-    """Prometheus collector of the attacks of one gateway.
-
-    Parameters
-    ----------
-    figures
-        Returns what was found last.
-    """
+    """Prometheus collector of the attacks of one gateway."""
 
     def __init__(self, figures: Callable[[], EvidenceFigures]) -> None:
         self._figures = figures

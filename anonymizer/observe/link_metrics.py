@@ -11,12 +11,7 @@ from anonymizer.pipeline.ports import LinkCounts
 class LinkCollector(Collector):
     """Prometheus collector of the links of a gateway.
 
-    Parameters
-    ----------
-    links
-        The counts of each link by its name.
-    drops
-        Returns the number of messages that the broker has dropped; None: not known.
+    `drops`: returns the number of messages that the broker has dropped; None: not known.
     """
 
     def __init__(

@@ -28,12 +28,8 @@ class FlowCollector(Collector):
 
     Parameters
     ----------
-    flow, inbox
-        The flow and its inbox.
     n_queued_ticks
         Returns the number of outputs that wait to be published.
-    connected
-        Returns whether the broker is connected.
     figures
         Returns the counts to export. None: the exact ones, for the operator.
     """
@@ -272,8 +268,6 @@ class PublicCollector(Collector):
 
     Parameters
     ----------
-    exact
-        The collector of all.
     names
         The names of these metrics, as the families have them.
     shows

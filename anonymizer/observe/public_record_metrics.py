@@ -28,13 +28,7 @@ _FIGURES = frozenset(
 
 
 class PublicRecordCollector(Collector):
-    """Prometheus collector of the public metrics of all streams.
-
-    Parameters
-    ----------
-    recorded
-        The records side of a gateway.
-    """
+    """Prometheus collector of the public metrics of all streams."""
 
     def __init__(self, recorded: Recorded) -> None:
         self._recorded = recorded

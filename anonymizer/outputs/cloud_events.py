@@ -6,13 +6,13 @@ References
 """
 
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from anonymizer.outputs.groups_contract import group_channels
 from anonymizer.outputs.registry import asked_for
-from anonymizer.pipeline.ports import Headers, Link, Outgoing
+from anonymizer.pipeline.ports import Headers, Link, LinkInFront, Outgoing
 
 if TYPE_CHECKING:
     from anonymizer.settings import Settings
@@ -61,34 +61,18 @@ def event_headers(settings: "Settings") -> EventHeaders | None:
     return EventHeaders(settings) if "cloudevents" in settings.output.forms else None
 
 
-class EventsLink:
+class EventsLink(LinkInFront):
     """A link that publishes messages as events."""
 
     def __init__(self, link: Link, headers: EventHeaders) -> None:
-        self._link, self._headers = link, headers
-
-    @property
-    def connected(self) -> bool:
-        """Whether the broker is connected at this moment."""
-        return self._link.connected
+        super().__init__(link)
+        self._headers = headers
 
     async def publish(
         self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
     ) -> Sequence[bool | None]:
         """Publish a batch."""
         return await self._link.publish(self._headers.of(messages), qos=qos, timeout_s=timeout_s)
-
-    def acknowledge(self, receipts: Iterable[int]) -> None:
-        """Acknowledge settled deliveries to the broker."""
-        self._link.acknowledge(receipts)
-
-    async def stop_receiving(self) -> None:
-        """End the inflow."""
-        await self._link.stop_receiving()
-
-    async def close(self) -> None:
-        """Publish the final status and disconnect."""
-        await self._link.close()
 
 
 def cloudevent(message: Outgoing, *, kind: str, source: str) -> Headers:

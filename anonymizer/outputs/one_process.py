@@ -41,13 +41,6 @@ class Outputs:
         Of thresholds.
     budget
         See `Output.publisher`.
-
-    Attributes
-    ----------
-    are_slow
-        Whether one of them is slow.
-    files
-        The newest file of each name.
     """
 
     def __init__(
@@ -60,7 +53,9 @@ class Outputs:
     ) -> None:
         outputs = [each(settings, network) for each in asked_for(settings)]
         self.are_slow = any(each.is_slow for each in outputs)
+        """Whether one of them is slow."""
         self.files: dict[str, HeldFile] = {}
+        """The newest file of each name."""
         self._publisher_of: dict[Output, Publisher] = {
             each: each.publisher(secret=secret, budget=budget) for each in outputs
         }

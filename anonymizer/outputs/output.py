@@ -102,24 +102,17 @@ class Watch(Protocol):
 
 
 class Publisher(ABC):
-    """Makes messages of windows of which all sources have stated what they saw.
-
-    Attributes
-    ----------
-    name
-        Of the output.
-    n_windows
-        Windows so far, by why they were suppressed, empty if they were published.
-    unseen
-        Why a window is suppressed of which a source has not seen all.
-    """
+    """Makes messages of windows of which all sources have stated what they saw."""
 
     unseen: ClassVar[str] = "unseen"
+    """Why a window is suppressed of which a source has not seen all."""
 
     def __init__(self, name: str, *, every_s: float) -> None:
         self.name = name
+        """Of the output."""
         self._every_s = every_s
         self.n_windows: Counter[str] = Counter()
+        """Windows so far, by why they were suppressed, empty if they were published."""
         self._told = ToldTimes()
 
     def publish(
@@ -270,9 +263,6 @@ class Output(ABC):
     def unpacked(self, piece: Any) -> Any:  # noqa: ANN401  of its own kind
         """Return what a piece was made of.
 
-        Raises
-        ------
-        ValueError
-            If it is none.
+        Raises `ValueError` if it is none.
         """
         return piece

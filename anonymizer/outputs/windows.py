@@ -49,23 +49,17 @@ class EndedWindows:
 
     Parameters
     ----------
-    every_s
-        Length of a window.
     known_after_s
         Seconds after the end of a window in which something of it may still follow.
     n_ahead
         EndedWindows after the present one in which what is seen now may belong.
-
-    Attributes
-    ----------
-    next
-        The window that ends next; None: not begun.
     """
 
     def __init__(self, every_s: float, known_after_s: float, *, n_ahead: int = 0) -> None:
         self._every_s, self._known_after_s, self._n_ahead = every_s, known_after_s, n_ahead
         self._largest = LargestK()
         self.next: int | None = None
+        """The window that ends next; None: not begun."""
 
     def of(self, s: float) -> int:
         """Return the window of a time, unix seconds."""

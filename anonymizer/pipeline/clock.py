@@ -14,14 +14,7 @@ class SteadyClock:
     late and expires nothing. Times that devices state, and published times, are those of the wall
     clock: they differ from it by `wall_ahead_s`.
 
-    Parameters
-    ----------
-    wall
-        Unix seconds by the wall clock.
-    monotonic
-        Seconds by a clock that never goes back.
-    on_jump
-        Called with the seconds by which the wall clock was put forward, negative for back.
+    `on_jump`: called with the seconds by which the wall clock was put forward, negative for back.
     """
 
     def __init__(

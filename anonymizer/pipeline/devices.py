@@ -47,11 +47,6 @@ class KeyRows:
     most
         Most devices that have a row at once; None: no bound.
 
-    Attributes
-    ----------
-    key, is_used
-        Of the device in each row, and whether the row has one, shape (rows or more,).
-
     Notes
     -----
     A device that has a row costs a look into a dict, about 0.1 µs, and a new one 0.4 µs.
@@ -60,6 +55,8 @@ class KeyRows:
     def __init__(self, most: int | None = None) -> None:
         self.key: KeyArray = np.zeros(0, np.uint64)
         self.is_used: BoolArray = np.zeros(0, bool)
+        """`key`, `is_used`: of the device in each row, and whether the row has one, shape (rows or
+        more,)."""
         self._most = most
         self._row_of: dict[int, int] = {}
         self._free: list[int] = []

@@ -32,12 +32,7 @@ class IdShares:
     def admits(self, topic: bytes, device: str | bytes, *, share: int, at_s: float) -> bool:
         """Return whether a topic may name a device, and count it.
 
-        Parameters
-        ----------
-        share
-            Most ids of one topic.
-        at_s
-            Seconds of a monotonic clock.
+        `share`: most ids of one topic.
         """
         if self.ends(at_s):
             self._ids_of.clear()

@@ -85,10 +85,7 @@ _OUTCOME_OF = {label: outcome for outcome, label in _LABEL_OF.items()}
 class StreamAccounts(Ledger):
     """The ledger of one stream, which continues the stored accounts; it counts parts of records.
 
-    Parameters
-    ----------
-    stored
-        Counts by label.
+    `stored`: counts by label.
     """
 
     def __init__(self, stored: Mapping[str, int]) -> None:

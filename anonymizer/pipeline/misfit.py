@@ -115,10 +115,7 @@ class Misfit(NamedTuple):
 class MisfitWatch:
     """Watches the counts of one flow. It reports once, and again only after something was usable.
 
-    Parameters
-    ----------
-    after_s
-        How long nothing must have been usable.
+    `after_s`: how long nothing must have been usable.
     """
 
     def __init__(self, *, after_s: float = AFTER_S) -> None:
@@ -137,8 +134,6 @@ class MisfitWatch:
             How many had each final outcome, since any time.
         n_held
             How many were accepted and wait.
-        at_s
-            Seconds of a monotonic clock.
         """
         n_usable = n_held + sum(n for outcome, n in counts.items() if outcome not in CAUSES)
         if self._since is None or n_usable != self._since[2]:

@@ -21,10 +21,7 @@ def hash_of(stream: Bytes, spans: Int32Array) -> IntArray:
 
     Two names of 250 characters have the same one with a probability below 1e-14.
 
-    Parameters
-    ----------
-    stream, spans
-        The bytes, and start and end of each name in them, shape (n, 2) or wider.
+    `stream`, `spans`: the bytes, and start and end of each name in them, shape (n, 2) or wider.
     """
     return hash_all(stream, spans, *KEY)
 

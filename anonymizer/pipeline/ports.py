@@ -121,6 +121,30 @@ class Link(Protocol):
         """Publish the final status and disconnect."""
 
 
+class LinkInFront:
+    """A link in front of another one, to which it passes on all but what it publishes."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @property
+    def connected(self) -> bool:
+        """Whether the broker is connected at this moment."""
+        return self._link.connected
+
+    def acknowledge(self, receipts: Iterable[int]) -> None:
+        """Acknowledge settled deliveries to the broker."""
+        self._link.acknowledge(receipts)
+
+    async def stop_receiving(self) -> None:
+        """End the inflow."""
+        await self._link.stop_receiving()
+
+    async def close(self) -> None:
+        """Publish the final status and disconnect."""
+        await self._link.close()
+
+
 class CuttingLink(Link, Protocol):
     """A link that knows which messages the broker takes, so that they can be cut to fit."""
 

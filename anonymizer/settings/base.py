@@ -39,15 +39,10 @@ def _may_be_true(annotation: Any) -> bool:  # noqa: ANN401  any type there is
 
 
 class Reloadable(NamedTuple):
-    """Marks a key that may change while the gateway runs; any other changes at a restart alone.
-
-    Attributes
-    ----------
-    weakens
-        Whether a change lowers a protection, given the table before and after it, and the key.
-    """
+    """Marks a key that may change while the gateway runs; any other changes at a restart alone."""
 
     weakens: Callable[[Any, Any, str], bool]
+    """Whether a change lowers a protection, given the table before and after it, and the key."""
 
 
 def _is_lower(old: Group, new: Group, key: str) -> bool:
@@ -184,10 +179,7 @@ def overlap(one: str, other: str) -> bool:
 def check_filter(topic: str, field: str) -> None:
     """Check the topic filter of an input; `field` is the usual name of a level of the id.
 
-    Raises
-    ------
-    ValueError
-        If it is not a filter, or is a shared subscription.
+    Raises `ValueError` if it is not a filter, or is a shared subscription.
     """
     levels = topic.split("/")
     if levels[0] in _SHARED:

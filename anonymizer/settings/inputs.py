@@ -293,16 +293,10 @@ class InputSettings(Group):
     def make_codec(self, secrets: Sequence[bytes] = ()) -> Codec:
         """Return the codec, compiled for these settings.
 
-        Parameters
-        ----------
-        secrets
-            Those of the key file.
+        `secrets`: those of the key file.
 
-        Raises
-        ------
-        SettingsError
-            If the codec is a plug-in that cannot be loaded, or needs an extra that is not
-            installed.
+        Raises `SettingsError` if the codec is a plug-in that cannot be loaded, or needs an extra
+        that is not installed.
         """
         codec = self._unpacking(self._whole_codec(secrets))
         return guard.only_within(codec, self.within) if self.within else codec

@@ -1,10 +1,9 @@
 """`[kafka]`: where Apache Kafka is, for gateways without MQTT, and for clusters."""
 
 import re
-from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
+from typing import Annotated
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr
 
 from anonymizer.settings.base import Group, Name, NonEmpty, OutputTopic, like
 
@@ -85,21 +84,6 @@ AnyOutputTopic = Annotated[OutputTopic, AfterValidator(checked_topic)]
 """MQTT topic without wildcards, or `kafka:NAME`, a topic of Kafka."""
 
 
-def _is_registry(url: SecretStr) -> SecretStr:
-    try:
-        where = urlsplit(url.get_secret_value())
-        is_one = where.scheme in {"http", "https"} and bool(where.hostname)
-    except ValueError:
-        is_one = False
-    if not is_one:
-        raise ValueError("must be an address that begins with http:// or https://")
-    return url
-
-
-RegistryUrl = Annotated[SecretStr, AfterValidator(_is_registry)]
-"""Address of a schema registry, which may have a password."""
-
-
 class KafkaSettings(Group):
     """Apache Kafka, for a gateway that reads and publishes there, and for clusters.
 
@@ -112,19 +96,8 @@ class KafkaSettings(Group):
     options: dict[Option, SecretStr] = Field(default={})
     """Options of librdkafka, the client library, as text: above all those of encryption and login,
     `{ "security.protocol" = "ssl", "ssl.ca.location" = "ca.pem" }`."""
-    schema_registry: dict[Literal["avro", "json"], RegistryUrl] = Field(default={})
-    """Where the schema of the messages in `output.topic` is registered before the first one, and in
-    which form they are: `{ avro = "http://127.0.0.1:8081" }`, which needs the extra `avro`, or
-    `{ json = "..." }`. Each message begins with the number of its schema, as Confluent's clients
-    read it. A login is part of the address. Echoes and classes stay as they are."""
     group: Name = "anonymizer"
     """Name of the consumer group; that of records has `.records` behind it. Where it has read to is
     kept in Kafka, for records also in the store. Several gateways in one group would divide the
     devices, and each would hide only its own among each other: run one. A second one that takes
     over needs topics of one partition. The names of a cluster's topics and groups begin with it."""
-
-    @model_validator(mode="after")
-    def _messages_have_one_form(self) -> Self:
-        if len(self.schema_registry) > 1:
-            raise ValueError("schema_registry: state avro or json, not both")
-        return self

@@ -264,8 +264,6 @@ class Settings(Group):
                 " positions either in Kafka or by MQTT"
             )
         if self.output.kafka is None:
-            if self.kafka.schema_registry:
-                raise ValueError("kafka.schema_registry: is for an output.topic of Kafka")
             return self
         names = [*{each.kafka for each in self.inputs}, self.output.kafka, *self.echoes]
         if len(set(names)) < len(names):

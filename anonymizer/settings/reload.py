@@ -12,27 +12,18 @@ from anonymizer.settings.model import Settings
 
 
 class Change(NamedTuple):
-    """Result of a reload.
-
-    Attributes
-    ----------
-    settings
-        The wanted settings.
-    changed
-        Old and new value of each key that differs. None of them is a secret.
-    """
+    """Result of a reload."""
 
     settings: Settings
+    """The wanted settings."""
     changed: dict[str, tuple[Any, Any]]
+    """Old and new value of each key that differs. None of them is a secret."""
 
 
 def change(running: Settings, wanted: Settings) -> Change:
     """Return the running settings with the changes of a new file.
 
-    Raises
-    ------
-    SettingsError
-        If a restart is needed: one line names the keys, never a value.
+    Raises `SettingsError` if a restart is needed: one line names the keys, never a value.
     """
     tables: dict[str, Group] = {}
     changed: dict[str, tuple[Any, Any]] = {}

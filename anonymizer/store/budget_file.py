@@ -127,10 +127,7 @@ class BudgetFile:
 
         `starts_s`, `ends_s`: unix seconds, as readers see them.
 
-        Raises
-        ------
-        StoreError
-            If the file cannot be written; then nothing may be published.
+        Raises `StoreError` if the file cannot be written; then nothing may be published.
         """
         if not self._told.take(starts_s, ends_s):
             return False
@@ -164,10 +161,7 @@ class BudgetFile:
         What was spent in this period before the clock went ahead is not known, and what has been
         spent since counts in it.
 
-        Raises
-        ------
-        StoreError
-            If the file cannot be written.
+        Raises `StoreError` if the file cannot be written.
         """
         plan = self._file.execute("SELECT plan FROM budget").fetchone()
         self._replace((plan[0] if plan else self._plan, starts_s, ends_s, _ALL))

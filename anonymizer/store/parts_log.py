@@ -56,13 +56,7 @@ def stored_parts(connection: sqlite3.Connection, table: str) -> list[PartRow]:
 
 
 class PartsLog:
-    """The parts of the open windows of all streams; the caller makes the transactions.
-
-    Parameters
-    ----------
-    connection
-        The open file.
-    """
+    """The parts of the open windows of all streams; the caller makes the transactions."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._db = connection

@@ -108,10 +108,7 @@ class ReleaseReader:
 def check_kind(db: sqlite3.Connection, path: Path) -> None:
     """Check that a database is a store of a version that can be read.
 
-    Raises
-    ------
-    SettingsError
-        If it is not.
+    Raises `SettingsError` if it is not.
     """
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()

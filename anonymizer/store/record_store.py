@@ -53,8 +53,6 @@ class RecordStore:
     ----------
     path
         Path of the file, which is created if it does not exist.
-    keep_published_s
-        How long published classes are kept.
     min_free_bytes
         If less is free on the disk, `check_space` raises.
 

@@ -16,8 +16,6 @@ class ReleaseFile:
     ----------
     path
         The file; it is created if it does not exist.
-    keep_published_s
-        How long releases are kept.
 
     Raises
     ------

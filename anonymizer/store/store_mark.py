@@ -47,10 +47,7 @@ class StoreMark:
     def check_there(self) -> None:
         """Check that there is a store if there was one; before it is created.
 
-        Raises
-        ------
-        SettingsError
-            If it is missing or empty.
+        Raises `SettingsError` if it is missing or empty.
         """
         if self.exists and not (self._path.exists() and self._path.stat().st_size):
             raise self._problem(f"is missing or empty, and {self._file} says that there was one")
@@ -71,10 +68,7 @@ class StoreMark:
     def turn(self, connection: sqlite3.Connection, version: int) -> None:
         """Check that this is the store that was opened last, and name it anew.
 
-        Raises
-        ------
-        SettingsError
-            If it is another one, such as an older copy.
+        Raises `SettingsError` if it is another one, such as an older copy.
         """
         row = connection.execute("SELECT value FROM secrets WHERE name = 'opened'").fetchone()
         found = row[0].hex() if row else ""  # a copy has none

@@ -32,8 +32,6 @@ class Backlog:
 
     Parameters
     ----------
-    broker
-        Settings of the broker.
     topic
         Of the probes. The connection of the input must subscribe to it with the largest QoS of the
         input.
@@ -41,15 +39,6 @@ class Backlog:
         On which they are sent; not that of the input, on which acknowledgements may wait.
     qos
         The QoS of each input.
-    monotonic
-        Returns the seconds of a monotonic clock.
-
-    Attributes
-    ----------
-    qos
-        As given, each once.
-    n_returned
-        Probes that have come back.
     """
 
     def __init__(
@@ -69,8 +58,10 @@ class Backlog:
         self._numbers = itertools.count()
         self._awaited: dict[bytes, tuple[Qos, float]] = {}
         self.qos = frozenset(qos)
+        """As given, each once."""
         self._known_s = dict.fromkeys(self.qos, -inf if self._keeps_session else inf)
         self.n_returned = 0
+        """Probes that have come back."""
 
     @property
     def age_s(self) -> float:

@@ -36,10 +36,7 @@ def read_access(settings: "BrokerSettings") -> Access:
 
     It blocks on the file system, so it must not run on the event loop.
 
-    Raises
-    ------
-    TransportError
-        If a file cannot be used; the message names the setting.
+    Raises `TransportError` if a file cannot be used; the message names the setting.
     """
     parts = urlsplit(settings.url)
     over_http = parts.scheme in {"ws", "wss"}
@@ -58,15 +55,10 @@ async def open_wire(
 ) -> None:
     """Connect a wire to a broker, so that MQTT can be spoken over it.
 
-    Parameters
-    ----------
-    timeout_s, close_timeout_s
-        Deadlines of the TLS handshake, and of closing TLS. The caller bounds the whole.
+    `timeout_s`, `close_timeout_s`: deadlines of the TLS handshake, and of closing TLS. The caller
+    bounds the whole.
 
-    Raises
-    ------
-    OSError, TransportError
-        If there is no connection.
+    Raises `OSError` or `TransportError` if there is no connection.
     """
     over = None
     if access.websocket is not None:

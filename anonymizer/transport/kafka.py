@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Event, Lock, Thread
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from anonymizer.transport.kafka_clients import MEMBER, SHARES, client_options, r
 from anonymizer.transport.kafka_messages import KafkaTopics, Message, Piece
 from anonymizer.transport.kafka_offsets import Offsets, Part
 from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
-from anonymizer.transport.schema_registry import RegisteredSchema
 
 with extra("kafka"):
     from confluent_kafka import (
@@ -69,13 +67,9 @@ class KafkaLink:
         The topics to be read; none: nothing is read.
     outputs
         The topic of Kafka for each topic of the pipeline. Messages of others are not published.
-    deliver
-        Receives deliveries in batches.
     on_state
         Called with whether Kafka can be reached and the reason, at every change and at every
         failed attempt to begin.
-    schemas
-        Of messages to topics of Kafka, which are registered before anything is published.
     timeout_s
         After this time a message that Kafka does not take is given up.
     most_waiting
@@ -102,7 +96,6 @@ class KafkaLink:
         outputs: Mapping[str, str],
         deliver: Deliver,
         on_state: Callable[[bool, str], None],
-        schemas: Mapping[str, RegisteredSchema] = MappingProxyType({}),
         timeout_s: float,
         most_waiting: int,
         max_payload_bytes: int,
@@ -110,7 +103,7 @@ class KafkaLink:
         kept_places: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
         self._sources = KafkaTopics(inputs, max_payload_bytes=max_payload_bytes)
-        self._outputs, self._schemas = dict(outputs), schemas
+        self._outputs = dict(outputs)
         self._deliver = deliver
         self._on_state = on_state
         self._most_waiting, self._has_room = most_waiting, has_room
@@ -208,11 +201,9 @@ class KafkaLink:
             if topic is None or not self._connected:
                 reports.note(i, taken=False)
                 continue
-            schema = self._schemas.get(topic)
-            payload = message.payload if schema is None else schema.framed(message.payload)
             try:
                 self._producer.produce(
-                    topic, payload, message.key or None, on_delivery=reports.callback(i)
+                    topic, message.payload, message.key or None, on_delivery=reports.callback(i)
                 )
             except (BufferError, KafkaException) as error:
                 self._problems.note(reason_of(error))
@@ -334,11 +325,6 @@ class KafkaLink:
             there = self._consumer.list_topics(timeout=_LOOK_S).topics
         except KafkaException as error:
             return reason_of(error)
-        try:
-            for schema in self._schemas.values():
-                schema.register()
-        except KafkaLostError as error:
-            return str(error)
         missing = {*self._sources.names, *self._outputs.values()} - there.keys()
         return f"there is no topic {', '.join(sorted(missing))}" if missing else ""
 

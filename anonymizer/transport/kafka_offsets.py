@@ -55,10 +55,7 @@ class Offsets:
     def add(self, number: IntArray, offset: IntArray) -> IntArray:
         """Return the receipts of messages, in order of arrival.
 
-        Parameters
-        ----------
-        number, offset
-            Of the partition of each, and its place there, both shape (n,).
+        `number`, `offset`: of the partition of each, and its place there, both shape (n,).
         """
         for each in np.unique(number).tolist():
             self._next[each] = int(offset[number == each].max()) + 1

@@ -51,8 +51,6 @@ class MqttLink:
 
     Parameters
     ----------
-    settings
-        Settings of the broker.
     client_id
         Id under which the broker knows this client; a second client with it replaces the first.
     deliver
@@ -210,10 +208,7 @@ class MqttLink:
 
         None: it is not known. No message is sent later; the caller decides what to do with it.
 
-        Raises
-        ------
-        ValueError
-            If a topic cannot be published to, or for a QoS other than 0 and 1.
+        Raises `ValueError` if a topic cannot be published to, or for a QoS other than 0 and 1.
         """
         if qos not in {0, 1}:
             raise ValueError("messages must be published at QoS 0 or 1")

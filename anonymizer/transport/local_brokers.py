@@ -96,10 +96,7 @@ class LocalBroker:
     async def start(self) -> None:
         """Start it and wait until it accepts connections.
 
-        Raises
-        ------
-        TransportError
-            If it does not start; the message contains its last line of output.
+        Raises `TransportError` if it does not start; the message contains its last line of output.
         """
         attempts = 1 if self._port else _ATTEMPTS
         for _ in range(attempts):
@@ -289,10 +286,7 @@ async def broker_if_none(settings: BrokerSettings) -> AsyncIterator[tuple[str, B
 
     Yields what to call it (nothing: one answers) and the settings with which to reach it.
 
-    Raises
-    ------
-    SettingsError
-        If none answers and the address is not one of this machine without TLS.
+    Raises `SettingsError` if none answers and the address is not one of this machine without TLS.
     """
     access = read_access(settings)
     try:

@@ -49,10 +49,7 @@ class _Session:
 class MemoryBroker:
     """Passes messages on to the links attached to it.
 
-    Parameters
-    ----------
-    max_queued
-        Most messages queued for one client; further ones are dropped, as by real brokers.
+    `max_queued`: most messages queued for one client; further ones are dropped, as by real brokers.
     """
 
     def __init__(self, *, max_queued: int = 100_000) -> None:
@@ -135,8 +132,6 @@ class MemoryLink:
 
     Parameters
     ----------
-    broker
-        The broker to connect to.
     client_id, deliver, subscriptions, on_state
         As for `anonymizer.transport.MqttLink`.
     keeps_session

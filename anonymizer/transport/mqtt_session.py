@@ -118,16 +118,10 @@ class Session:
 
     Parameters
     ----------
-    settings
-        Settings of the broker.
     control
         Makes the control of the session, which calls `accept`, `open` and `end`.
-    deliver
-        Receives the messages of one read as a batch.
     receiving
         Whether messages are delivered at all.
-    memory, counts
-        Those of the link.
     max_payload_bytes
         See `PacketReader`.
     rest_s

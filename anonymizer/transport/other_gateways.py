@@ -40,8 +40,6 @@ class OtherGateways:
 
     Parameters
     ----------
-    broker
-        Settings of the broker.
     topic
         On which gateways say that they are there. Who may publish to it can end a gateway.
     key
@@ -50,11 +48,6 @@ class OtherGateways:
         Wall-clock time at which this gateway was started: of two, the earlier one stays.
     found
         Called when a younger one is there, at most once between two messages of this one.
-
-    Attributes
-    ----------
-    link
-        The connection.
     """
 
     def __init__(
@@ -80,6 +73,7 @@ class OtherGateways:
             subscriptions=[(topic, 0)],
             on_state=self._on_state,
         )
+        """The connection."""
 
     @property
     def counts(self) -> LinkCounts:

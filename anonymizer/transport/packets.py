@@ -362,11 +362,8 @@ def _length_at(stream: NDArray[np.uint8], at: int) -> tuple[int, int]:
 def encode_publish(message: Outgoing, *, mid: int, version5: bool) -> bytes:
     """Return a PUBLISH packet, at QoS 0 if `mid` is 0, else at QoS 1.
 
-    Raises
-    ------
-    ValueError
-        If the topic is empty, too long, not UTF-8 or has wildcards. The error does not contain
-        the topic.
+    Raises `ValueError` if the topic is empty, too long, not UTF-8 or has wildcards. The error does
+    not contain the topic.
     """
     topic = _topic(message.topic)
     properties = _properties(message.headers) if version5 else b""

@@ -20,10 +20,7 @@ OnQuarantined = Callable[[int, str], None]
 class Quarantine:
     """The packets that ended connections of one link, as hashes with a key that is nowhere else.
 
-    Parameters
-    ----------
-    on_quarantined
-        See `OnQuarantined`.
+    `on_quarantined`: see `OnQuarantined`.
     """
 
     def __init__(self, on_quarantined: OnQuarantined = lambda *_: None) -> None:

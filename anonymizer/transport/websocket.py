@@ -33,11 +33,6 @@ class WebSocket(asyncio.Protocol):
     url
         Address, `ws://host:port/path` or `wss://...`.
 
-    Attributes
-    ----------
-    opened
-        Done when the broker has accepted; a TransportError if it has refused.
-
     Raises
     ------
     MissingExtraError
@@ -56,6 +51,7 @@ class WebSocket(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._is_open = False
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the broker has accepted; a TransportError if it has refused."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ask the broker for a WebSocket."""

@@ -73,10 +73,7 @@ def toll_answer(
 ) -> Page | Refusal:
     """Return the classes of a range of days, in the JSON form of the published API.
 
-    Parameters
-    ----------
-    k
-        None: the smallest k that the releases allow.
+    `k`: None: the smallest k that the releases allow.
     """
     answer = queries.answer(first, last, k)
     if isinstance(answer, Refusal):

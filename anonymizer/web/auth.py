@@ -26,10 +26,8 @@ def bearer(token: str | None) -> Callable[[Request], Awaitable[None]]:
 def is_operator(request: Request, token: str | None) -> bool:
     """Return whether a request presents the token; None: there is none, so no request does.
 
-    Raises
-    ------
-    HTTPException
-        If it presents another one: its sender must not take public counts for exact ones.
+    Raises `HTTPException` if it presents another one: its sender must not take public counts for
+    exact ones.
     """
     if token is None or "authorization" not in request.headers:
         return False
@@ -73,8 +71,6 @@ class RateLimit:
     ----------
     per_minute
         Capacity of a bucket, and requests added to it in a minute.
-    monotonic
-        Returns the seconds of a monotonic clock.
 
     Notes
     -----

@@ -53,18 +53,13 @@ def _turn(connection: "_Connection") -> tuple[bool, float]:
 
 
 class _Requests(h11.Connection):
-    """Reads requests; refuses a head above the limit even if it arrived whole in one piece.
-
-    Attributes
-    ----------
-    status
-        Of the answer to what was refused.
-    """
+    """Reads requests; refuses a head above the limit even if it arrived whole in one piece."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(h11.SERVER, most_bytes)
         self._most_bytes = most_bytes
         self.status = HTTPStatus.BAD_REQUEST
+        """Of the answer to what was refused."""
 
     def next_event(self) -> Any:  # noqa: ANN401  as of h11
         """Return the next event; see `h11.Connection.next_event`."""

@@ -16,13 +16,6 @@ MOST_BYTES = 65_536
 class BodyLimit:
     """Rejects requests whose body is above the limit or does not state its length.
 
-    Parameters
-    ----------
-    app
-        The application that receives the other requests.
-    most_bytes
-        The largest body that is accepted.
-
     Notes
     -----
     The server reads no more than the stated length, so checking that length is enough.
@@ -56,12 +49,7 @@ class HostCheck:
     this address (DNS rebinding). Such requests have that name in their `Host` header. They never
     have an address there, so any address is accepted.
 
-    Parameters
-    ----------
-    app
-        The application that receives the other requests.
-    names
-        Names of the server besides `localhost`; `*` stands for any name.
+    `names`: names of the server besides `localhost`; `*` stands for any name.
     """
 
     def __init__(self, app: ASGIApp, *, names: Iterable[str]) -> None:
@@ -101,14 +89,7 @@ def _is_address(name: str) -> bool:
 class RequestLimit:
     """Rejects requests while too many others are in progress.
 
-    Parameters
-    ----------
-    app
-        The application that receives the other requests.
-    most
-        The largest number of requests in progress.
-    exempt
-        Paths whose requests are always accepted and do not count.
+    `exempt`: paths whose requests are always accepted and do not count.
     """
 
     def __init__(self, app: ASGIApp, *, most: int, exempt: Container[str]) -> None:
@@ -139,8 +120,6 @@ class GuessLimit:
 
     Parameters
     ----------
-    app
-        The application that receives the other requests.
     limit
         Of wrong tokens from an address.
 

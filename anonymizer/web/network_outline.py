@@ -62,13 +62,6 @@ class Outline:
     most_roads
         Largest number of roads in one answer.
 
-    Attributes
-    ----------
-    nodes
-        Latitude and longitude of every node, in order; regions refer to them.
-    bounds
-        Box around all nodes.
-
     Notes
     -----
     The simplified levels are made once, on demand, in O(m log m); thread-safe.
@@ -83,9 +76,11 @@ class Outline:
         self._levels: _Levels = []
         self._building = Lock()
         self.nodes = _bytes(self._place)
+        """Latitude and longitude of every node, in order; regions refer to them."""
         south, west = self._place.min(axis=0) / _MICRO
         north, east = self._place.max(axis=0) / _MICRO
         self.bounds = Bounds(float(south), float(west), float(north), float(east))
+        """Box around all nodes."""
 
     @property
     def is_small(self) -> bool:

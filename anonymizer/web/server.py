@@ -64,15 +64,6 @@ class HttpServer:
         The application, until `show` is called with another one.
     settings
         Address, and the clients that are accepted.
-    limits
-        Limits of the connections.
-    monotonic
-        Returns the seconds of a monotonic clock.
-
-    Attributes
-    ----------
-    url
-        Address of the server, with the actual port.
     """
 
     def __init__(
@@ -90,6 +81,7 @@ class HttpServer:
         named = HostCheck(limited, names=(settings.host, *settings.allowed_hosts))
         self._socket = _listen(settings)
         self.url = url_of(settings.host, self._socket.getsockname()[1])
+        """Address of the server, with the actual port."""
         self._server = _QuietServer(
             uvicorn.Config(
                 BodyLimit(named),
@@ -179,10 +171,6 @@ def create_application(
     acknowledge
         Called when the bearer of the token has seen the losses that `ready` names. None: it names
         none.
-    more
-        Further routes.
-    monotonic
-        Returns the seconds of a monotonic clock.
     """
     application = FastAPI(title="anonymizer", version=__version__, docs_url=None, redoc_url=None)
     for router in more:

@@ -12,10 +12,8 @@ _BY_ALL = 0o007
 def read_token(settings: HttpSettings) -> str | None:
     """Return the token that requests must present; None: none is required.
 
-    Raises
-    ------
-    SettingsError
-        If the token is too short, or its file cannot be used; the message names the setting.
+    Raises `SettingsError` if the token is too short, or its file cannot be used; the message names
+    the setting.
     """
     if settings.token_file is None:
         return _long_enough("token", settings.token.get_secret_value()) if settings.token else None

@@ -132,8 +132,6 @@ def toll_router(
         The store, and the streams whose releases are listed.
     token
         Token that requests must present. None: none is required.
-    limit
-        Limit of requests for each client.
     """
     # The scheme only documents the token in OpenAPI; `bearer` checks it, in constant time.
     scheme = HTTPBearer(auto_error=False, description="The token of this gateway.")

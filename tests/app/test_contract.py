@@ -197,20 +197,3 @@ def test_the_contract_does_not_need_the_network(tmp_path: Path) -> None:
     missing = Settings.model_validate({"network": {"source": str(tmp_path / "no.osm.pbf")}})
     assert asyncapi(missing)["channels"] == asyncapi(Settings())["channels"]
     assert load_network("grid:2x2").n_nodes == 4
-
-
-@pytest.mark.parametrize(
-    ("form", "media"), [("avro", "application/vnd.apache.avro"), ("json", "application/json")]
-)
-def test_the_contract_says_that_messages_have_the_number_of_a_schema(form: str, media: str) -> None:
-    settings = Settings.model_validate(
-        {
-            "inputs": [{"topic": "kafka:raw"}],
-            "output": {"topic": "kafka:cloaked"},
-            "kafka": {"schema_registry": {form: "http://127.0.0.1:8081"}},
-        }
-    )
-    messages = asyncapi(settings)["components"]["messages"]
-    assert messages["Group"]["contentType"] == media
-    assert messages["Group"]["bindings"]["kafka"]["schemaIdLocation"] == "payload"
-    assert "schemaIdLocation" not in messages["Position"]["bindings"]["kafka"]

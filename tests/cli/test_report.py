@@ -107,28 +107,6 @@ def test_an_assessment_is_begun_from_settings_and_findings(audit: Path) -> None:
         run("report", audit, "--out", out, "--assessment", out)
 
 
-def test_analysts_are_told_what_can_be_counted(tmp_path: Path) -> None:
-    release, out = tmp_path / "cloaked.jsonl", tmp_path / "quality.html"
-    line = {"time": 0, "until": 90, "k": 2, "region": [0, 1, 20, 21], "pseudonyms": ["a", "b"]}
-    release.write_text(json.dumps(line) + "\n")
-    words = ("report", "--for", "analysts", release, "--network", "grid:20x20", "--out", out)
-    printed = run(*words, "--cell", "50", "--cell", "5000")
-    assert "squares of 5000 m: 0% of 2 devices in a wrong one" in printed
-    page = out.read_text()
-    assert "expect 50 of 100 devices" not in page  # of four places, at least half are guessed wrong
-    assert "2 devices are published at a time" in page
-    fine, coarse = json.loads(out.with_suffix(".json").read_text())["quality"]
-    assert fine["cell_m"] == 50
-    assert fine["density_error"] > 0.5 > coarse["density_error"]
-    assert fine["speed_error"] is None
-    with pytest.raises(InputError, match="is named twice"):
-        run(*words[:-1], release)
-    with pytest.raises(InputError, match="name one release"):
-        run(*words, "--file", release)
-    with pytest.raises(InputError, match="for analysts"):
-        run("report", release, "--cell", "50", "--out", out)
-
-
 def test_what_a_gateway_found_since_a_day_is_one_page(audit: Path) -> None:
     folder, out = audit.with_name("evidence"), audit.with_name("report.html")
     folder.mkdir()

@@ -24,7 +24,7 @@ class Bus:
     def __init__(self, kafka: Kafka, prefix: str, folder: Path) -> None:
         self.address, self.raw, self.out = kafka.address, f"{prefix}.raw", f"{prefix}.out"
         self.group = prefix
-        self.queue_limit, self.registry = 100_000, ""
+        self.queue_limit = 100_000
         self._admin = AdminClient({"bootstrap.servers": kafka.address})
         topics = [NewTopic(name, N_PARTS) for name in (self.raw, self.out)]
         for made in self._admin.create_topics(topics).values():
@@ -50,7 +50,6 @@ class Bus:
             servers = "{self.address}"
             group = "{self.group}"
             options = {{"session.timeout.ms" = "{1000 * session_s}"}}
-            {f"schema_registry = {{ avro = '{self.registry}' }}" if self.registry else ""}
             [broker]
             url = "mqtt://127.0.0.1:1"
             [region]

@@ -18,7 +18,6 @@ from tests.cluster.gateways import (
 )
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import Processes, wait_until
-from tests.transport.registry import Registry, read
 
 K = 5
 
@@ -129,32 +128,3 @@ def test_a_backlog_waits_in_kafka_and_is_no_overload(gateways: Processes, bus: B
     counts = accounts(gateways)
     assert counts["received"] == bus.n_sent
     assert not any(n for key, n in counts.items() if "overload" in key)
-
-
-def test_regions_in_avro_have_the_number_of_a_schema_that_is_registered_before(
-    gateways: Processes, bus: Bus
-) -> None:
-    registry = Registry()
-    try:
-        registry.answer = 503, b""
-        bus.registry = registry.url
-        bus.configure()
-        gateways.start("one", "anonymizer", "serve", "-c", str(bus.config))
-        wait_until(lambda: "refuses the schema" in gateways.said("one"), "refusal")
-        bus.send(20)
-        registry.answer = None
-        wait_until(all_committed(bus), "committed")
-        assert accounts(gateways)["received"] == bus.n_sent
-        path, body, _ = registry.registered[-1]
-    finally:
-        registry.close()
-    assert path == f"/subjects/{bus.out}-value/versions"
-    number = 70_000 + len(registry.registered)
-    messages = bus.published()
-    assert messages
-    for message in messages:
-        value = message.value()
-        assert value[:5] == b"\0" + number.to_bytes(4)
-        said = read(json.loads(body["schema"]), value[5:])
-        assert len(set(said["pseudonyms"])) >= said["k"] >= 2
-        assert said["group"].encode() == message.key()

@@ -102,10 +102,6 @@ def learned(
     ----------
     codes
         Of each record, shape (n, qis); n > 0.
-    target
-        Of each record.
-    min_leaf
-        Least number of records in a leaf.
 
     Returns
     -------

@@ -29,8 +29,6 @@ def halve(
 
     Parameters
     ----------
-    points
-        Features of each record.
     by_size
         Whether any k records keep the promise.
     problem, k

@@ -17,8 +17,6 @@ def merge(problem: Problem, points: Points, class_of: Int32Array) -> Int32Array:
 
     Parameters
     ----------
-    points
-        Features of each record.
     class_of
         Classes from 0 up without a gap, `SUPPRESSED` where left out, shape (n,).
 

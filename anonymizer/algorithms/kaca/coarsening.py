@@ -70,11 +70,6 @@ class Cell:
 class Ladder:
     """All coarser partitions of the cells of one window, each made of the one before.
 
-    Parameters
-    ----------
-    cells
-        The published classes of the window.
-
     Notes
     -----
     The cells are in the order of their values. On each rung the cell with the fewest certain

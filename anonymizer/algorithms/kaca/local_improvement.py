@@ -98,16 +98,12 @@ def recut(
 
     Parameters
     ----------
-    points
-        Features of each record.
     by_size
         Whether any k records keep the promise.
     problem, k
         The records and the criteria of their classes; k of the promise.
     lists
         The classes; changed in place.
-    n_classes
-        Number of classes in use.
     near
         Classes to pool each with, itself included, to be cut alone, shape (classes, near).
     active
@@ -365,8 +361,6 @@ def dissolve(points: Points, lists: Linked, mean: FloatArray, near: IntArray) ->
 
     Parameters
     ----------
-    points
-        Features of each record.
     lists
         The classes; the class of each record is changed in place, the lists stay as they were.
     mean
@@ -446,8 +440,6 @@ def improve(
 
     Parameters
     ----------
-    points
-        Features of each record.
     class_of
         Classes from 0 up without a gap that keep the promise; `SUPPRESSED` stays.
     by_size

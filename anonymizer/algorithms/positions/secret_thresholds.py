@@ -36,8 +36,6 @@ class SecretThresholds:
     ----------
     secret
         The same wherever the same is to be told; None: thresholds are sharp.
-    interval
-        Number of the interval.
     """
 
     def __init__(self, secret: bytes | None = None, *, interval: int = 0) -> None:

@@ -105,8 +105,6 @@ def meanings(
 
     Parameters
     ----------
-    counts
-        How often each occurs.
     markers
         Words for a missing value.
     known

@@ -82,8 +82,6 @@ def publish(
 
     Parameters
     ----------
-    records, schema
-        The original table.
     class_of
         Class of each record, from 0 without gaps, negative if it is left out, shape (n,).
     by_hierarchy

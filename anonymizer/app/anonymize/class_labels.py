@@ -56,10 +56,8 @@ def labelling_of(
 ) -> Labelling:
     """Return how the quasi-identifiers are labelled.
 
-    Raises
-    ------
-    SettingsError
-        If a form is given for something other than a quasi-identifier, or does not suit it.
+    Raises `SettingsError` if a form is given for something other than a quasi-identifier, or does
+    not suit it.
     """
     if astray := [name for name in forms if name not in declared.qis]:
         raise SettingsError(f"label: {astray[0]} is no quasi-identifier")

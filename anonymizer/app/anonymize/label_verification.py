@@ -21,10 +21,7 @@ def check_labels(
 ) -> None:
     """Check the labels of each class.
 
-    Raises
-    ------
-    GuaranteeError
-        If a class is below k or has a label that does not cover every member.
+    Raises `GuaranteeError` if a class is below k or has a label that does not cover every member.
     """
     first = np.unique(publication.frame[CLASS_COLUMN].to_numpy(), return_index=True)[1]
     columns = [publication.frame[qi.name].gather(first).to_list() for qi in coded.schema.qis]

@@ -30,60 +30,44 @@ from anonymizer.files.coded_table import CodedTable, Declared, intervals_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasePlan:
-    """Settings of a release, apart from the roles of the columns.
-
-    Attributes
-    ----------
-    model, method
-        Names in `MODELS` and in its `methods`. For `auto` see `Model.method_name`.
-    promise
-        The criteria of every class.
-    cost
-        The information loss that is minimized; `taxonomy` publishes labels of hierarchies.
-    dm_weight
-        Weight of the discernibility metric relative to the information loss.
-    prefer_share, share_price
-        A soft goal: no value has more than this share of a class, 1: none; and what it may cost,
-        see `local_search.best`.
-    weights
-        How much the loss of a quasi-identifier counts, by name; of others, 1.
-    suppress
-        Largest share of the rows with an identifier that may be left out: rows are chosen so that
-        the others lose less. None: no row is chosen, and those that fit in no class have no limit.
-    time_budget_s
-        Longest time that a search may take.
-    seed
-        Seed of everything random.
-    target
-        Of a model that learns: the sensitive or kept column of the classes that will be learned
-        from the release. None: there is no target.
-    labels, language
-        Of a model with labels: the form of each quasi-identifier's (default `plain`), and their
-        language. A column in the form `hours` must be declared as a time.
-    measures
-        Numeric columns whose mean over each class is published; that of a quasi-identifier in
-        place of its range.
-    bands
-        Increasing edges of the bands of sensitive numbers, by name. Values in the same band
-        count as one.
-    """
+    """Settings of a release, apart from the roles of the columns."""
 
     model: str = USUAL
     promise: Promise
+    """The criteria of every class."""
     method: str = AUTO
+    """`model`, `method`: names in `MODELS` and in its `methods`. For `auto` see
+    `Model.method_name`."""
     cost: CostName = "range"
+    """The information loss that is minimized; `taxonomy` publishes labels of hierarchies."""
     dm_weight: float = 0.0
+    """Weight of the discernibility metric relative to the information loss."""
     prefer_share: float = 1.0
     share_price: float = SHARE_PRICE
+    """`prefer_share`, `share_price`: a soft goal: no value has more than this share of a class, 1:
+    none; and what it may cost, see `local_search.best`."""
     weights: Mapping[str, float] = field(default_factory=dict)
+    """How much the loss of a quasi-identifier counts, by name; of others, 1."""
     suppress: float | None = None
+    """Largest share of the rows with an identifier that may be left out: rows are chosen so that
+    the others lose less. None: no row is chosen, and those that fit in no class have no limit."""
     time_budget_s: float = TIME_BUDGET_S
+    """Longest time that a search may take."""
     seed: int = 0
+    """Seed of everything random."""
     target: str | None = None
+    """Of a model that learns: the sensitive or kept column of the classes that will be learned from
+    the release. None: there is no target."""
     labels: Mapping[str, LabelForm] = field(default_factory=dict)
     language: LanguageName = "zh"
+    """`labels`, `language`: of a model with labels: the form of each quasi-identifier's (default
+    `plain`), and their language. A column in the form `hours` must be declared as a time."""
     measures: Sequence[str] = ()
+    """Numeric columns whose mean over each class is published; that of a quasi-identifier in place
+    of its range."""
     bands: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Increasing edges of the bands of sensitive numbers, by name. Values in the same band count as
+    one."""
 
 
 _AS_ASKED = (
@@ -95,10 +79,7 @@ _AS_ASKED = (
 def make_plan(options: TableOptions) -> ReleasePlan:
     """Return the plan that options ask for, with the defaults of the model.
 
-    Raises
-    ------
-    SettingsError
-        If a weight is out of its range.
+    Raises `SettingsError` if a weight is out of its range.
     """
     chosen = MODELS[options.model]
     d = chosen.d if options.d is None else options.d
@@ -219,15 +200,10 @@ def banded(
 def with_bands(coded: CodedTable, bands: Mapping[str, Sequence[float]]) -> CodedTable:
     """Return a table with bands in place of sensitive numbers; published values do not change.
 
-    Parameters
-    ----------
-    bands
-        Increasing edges, by name.
+    `bands`: increasing edges, by name.
 
-    Raises
-    ------
-    SettingsError
-        If a name is not that of a numeric sensitive attribute, or edges do not increase.
+    Raises `SettingsError` if a name is not that of a numeric sensitive attribute, or edges do not
+    increase.
     """
     attributes = {attribute.name: attribute for attribute in coded.schema.sensitive}
     columns = coded.records.sensitive.copy()

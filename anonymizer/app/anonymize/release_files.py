@@ -1,13 +1,11 @@
 """The files of a release."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 from anonymizer.app.anonymize.table_anonymization import Anonymized
-from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
+from anonymizer.files.atomic_write import FileToWrite, check_distinct, of_content, write_whole
 from anonymizer.files.table_writing import write_table
 from anonymizer.files.tables import KNOWN_ENDINGS, ending
 
@@ -38,10 +36,7 @@ class ReleasePaths:
 def write_release(anonymized: Anonymized, places: ReleasePaths) -> None:
     """Write the files of a release, all of them or none.
 
-    Raises
-    ------
-    InputError
-        If one cannot be written.
+    Raises `InputError` if one cannot be written.
     """
     publication, report = anonymized.publication, anonymized.report
     parts: dict[Path, FileToWrite] = {}
@@ -51,18 +46,14 @@ def write_release(anonymized: Anonymized, places: ReleasePaths) -> None:
         row_map = partial(write_table, frame=publication.row_map(), form=form)
         parts[places.auditor_map] = FileToWrite(row_map, private=True)
     if places.report is not None:
-        parts[places.report] = FileToWrite(_text(lambda: report.model_dump_json(indent=2) + "\n"))
+        parts[places.report] = of_content(report.model_dump_json(indent=2) + "\n")
     if places.page is not None:
-        from anonymizer.app.anonymize.report_page import page  # noqa: PLC0415  plots take long to load
+        from anonymizer.app.anonymize.report_page import page  # noqa: PLC0415  few write one
 
-        parts[places.page] = FileToWrite(_text(lambda: page(report, publication)))
+        parts[places.page] = of_content(page(report))
     form = ending(places.out)
     # Readers of parquet expect text; a csv becomes text as it is written.
     frame = publication.as_text() if form == ".parquet" else publication.frame
     release = partial(write_table, frame=frame, form=form, formulas=places.formulas)
     parts[places.out] = FileToWrite(release)
     write_whole(parts)
-
-
-def _text(compose: Callable[[], str]) -> Callable[[BinaryIO], object]:
-    return lambda file: file.write(compose().encode())

@@ -56,8 +56,6 @@ def with_summaries(
     ----------
     measure
         Measures of each record, shape (records, measures).
-    names
-        Names of the measures.
     k
         Least number of persons in a mean.
 

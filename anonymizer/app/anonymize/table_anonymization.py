@@ -77,10 +77,6 @@ def anonymize(
 
     Parameters
     ----------
-    models
-        Models by name.
-    clock
-        Returns seconds that never go back.
     progress
         Called regularly; the information loss is None in steps that have none.
 
@@ -200,10 +196,7 @@ class _Steps:
 def model_of(plan: ReleasePlan, schema: Schema, models: Mapping[str, Model] = MODELS) -> Model:
     """Return the model of a plan, after checking that plan, model and table go together.
 
-    Raises
-    ------
-    SettingsError
-        If they do not.
+    Raises `SettingsError` if they do not.
     """
     if plan.model not in models:
         raise SettingsError(f"model: must be one of {', '.join(models)}")

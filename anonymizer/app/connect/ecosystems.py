@@ -155,10 +155,7 @@ NAMES = (*ECOSYSTEMS, KAFKA)
 def ecosystem_of(name: str) -> Ecosystem:
     """Return an ecosystem by its name.
 
-    Raises
-    ------
-    SettingsError
-        If there is none of this name.
+    Raises `SettingsError` if there is none of this name.
     """
     if name not in ECOSYSTEMS:
         raise SettingsError(f"{name}: must be one of {', '.join(NAMES)}")

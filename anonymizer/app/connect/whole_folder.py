@@ -10,7 +10,7 @@ from anonymizer.app.connect.broker_files import new_password
 from anonymizer.app.gateway.preflight import check_files
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.files.atomic_write import FileToWrite, naming, write_whole
+from anonymizer.files.atomic_write import FileToWrite, naming, of_content, write_whole
 from anonymizer.settings import Settings, load_settings
 
 
@@ -24,10 +24,7 @@ class Startable(NamedTuple):
 def startable(text: str) -> Startable:
     """Return the settings that a text would be, with those of the environment, and their network.
 
-    Raises
-    ------
-    SettingsError
-        If the gateway would not start with them.
+    Raises `SettingsError` if the gateway would not start with them.
     """
     with tempfile.TemporaryDirectory(prefix="anonymizer-") as folder:
         path = Path(folder) / "gateway.toml"
@@ -42,10 +39,7 @@ def startable(text: str) -> Startable:
 def kept_password(path: Path) -> str:
     """Return the password in a file, or a new one where there is none.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
+    Raises `InputError` if the file cannot be read.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -61,10 +55,7 @@ def write_folder(
 ) -> None:
     """Write the lines of files into a folder, by name; `private` ones are the owner's alone.
 
-    Raises
-    ------
-    InputError
-        If one cannot be written. Then the folder is as before, or is not there.
+    Raises `InputError` if one cannot be written. Then the folder is as before, or is not there.
     """
     new = [each for each in (folder, *folder.parents) if not each.exists()]
     parts = {
@@ -85,5 +76,4 @@ def write_folder(
 
 
 def _file(lines: Sequence[str], *, private: bool) -> FileToWrite:
-    content = "".join(f"{line}\n" for line in lines).encode()
-    return FileToWrite(lambda file: file.write(content), private=private)
+    return of_content("".join(f"{line}\n" for line in lines), private=private)

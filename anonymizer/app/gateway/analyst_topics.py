@@ -46,12 +46,8 @@ class NetworkTopics:
 
     Parameters
     ----------
-    settings
-        The whole settings.
     network
         With coordinates.
-    link
-        Where to publish.
     unsent
         Is told what the broker does not take.
     """
@@ -148,12 +144,6 @@ class CurrentTopic:
 
     Parameters
     ----------
-    settings
-        Topic and interval.
-    groups
-        What holds now.
-    link
-        Where to publish.
     unsent
         Is told what the broker does not take.
     now

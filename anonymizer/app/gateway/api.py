@@ -35,10 +35,7 @@ def toll_queries(settings: Settings, streams: Sequence[Stream]) -> Queries | Non
 def api_routes(settings: Settings, streams: Sequence[Stream]) -> APIRouter:
     """Return the routes of the API.
 
-    Raises
-    ------
-    SettingsError
-        If the token file cannot be used.
+    Raises `SettingsError` if the token file cannot be used.
     """
     return toll_router(
         toll_queries(settings, streams),
@@ -73,10 +70,7 @@ def last_windows(settings: Settings, streams: Sequence[Stream]) -> list[LastWind
 async def serve_tools(settings: Settings) -> None:
     """Serve the toll queries as MCP tools on standard input and output, until the input ends.
 
-    Raises
-    ------
-    SettingsError
-        If there is no toll stream, or no store yet.
+    Raises `SettingsError` if there is no toll stream, or no store yet.
     """
     streams = declared_streams(settings)
     queries = toll_queries(settings, streams)

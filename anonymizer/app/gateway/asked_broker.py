@@ -26,10 +26,7 @@ async def asked_broker(settings: Settings) -> list[str]:
 
     A client id of its own leaves the session of a running gateway alone.
 
-    Raises
-    ------
-    TransportError
-        If the broker does not let the gateway in; the message says why.
+    Raises `TransportError` if the broker does not let the gateway in; the message says why.
     """
     profile, refused = await _asked(settings, version=settings.broker.version)
     announces = settings.broker.version == "5"

@@ -108,10 +108,7 @@ def coverage(network: RoadNetwork, *, limit_m: float) -> Coverage:
 def trace_coverage(trace: Trace, network: RoadNetwork, *, limit_m: float) -> TraceCoverage:
     """Return which shares of a trace are off the graph.
 
-    Raises
-    ------
-    InputError
-        If the trace names nodes, or has no positions.
+    Raises `InputError` if the trace names nodes, or has no positions.
     """
     if trace.node is not None:
         raise InputError("the trace names nodes; a check needs lat and lon")

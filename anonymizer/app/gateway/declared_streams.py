@@ -12,10 +12,7 @@ from anonymizer.settings import AttributeSettings, Settings, StreamSettings
 def declared_streams(settings: Settings) -> list[Stream]:
     """Return the declared streams of the settings, with their hierarchies.
 
-    Raises
-    ------
-    SettingsError
-        If a hierarchy cannot be read, or a stream cannot be declared.
+    Raises `SettingsError` if a hierarchy cannot be read, or a stream cannot be declared.
     """
     return [declare(stream, branches=_branches(stream)) for stream in settings.streams]
 

@@ -80,12 +80,6 @@ class Gateway:
 
     Parameters
     ----------
-    settings
-        The whole settings.
-    network
-        The network that `settings.network` names.
-    streams
-        The declared streams of the settings.
     demo
         Whether the devices are simulated: then their true positions may be shown to anybody.
     http
@@ -210,7 +204,6 @@ class Gateway:
         return OwnEvidence(self._settings, self.flow.mobile.engine.network, self.flow.sample)
 
     def _kafka_link(self) -> "KafkaLink":
-        from anonymizer.app.registered_output import registered_schemas  # noqa: PLC0415  few need it
         from anonymizer.transport.kafka import KafkaLink  # noqa: PLC0415  it needs an extra
 
         settings = self._settings
@@ -218,7 +211,6 @@ class Gateway:
             settings.kafka,
             inputs=settings.inputs,
             outputs=settings.kafka_outputs,
-            schemas=registered_schemas(settings),
             deliver=self._deliver,
             on_state=self._on_state,
             timeout_s=settings.tick.drain_s,

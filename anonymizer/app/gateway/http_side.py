@@ -40,20 +40,8 @@ def application(
 
     Parameters
     ----------
-    settings, network, streams
-        As those of the gateway.
-    viewer
-        What the live map shows.
-    demo
-        Whether the devices are simulated.
-    current
-        Returns the settings that hold after a reload.
-    metrics, readiness
-        Those of the gateway.
     evidence
         Attacks on its own traffic; None: it mounts none.
-    outputs
-        What is published besides groups.
     acknowledge
         Called when the operator has seen that records were lost; None: there are no records.
 

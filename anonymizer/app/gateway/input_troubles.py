@@ -99,10 +99,7 @@ class ChangingIds:
 class SilentConnection:
     """Watches one connection. It reports once, and again only after a lost connection.
 
-    Parameters
-    ----------
-    after_s
-        How long a connection must have been up without a message; 0: it never reports.
+    `after_s`: how long a connection must have been up without a message; 0: it never reports.
     """
 
     def __init__(self, *, after_s: float) -> None:
@@ -114,14 +111,7 @@ class SilentConnection:
     def see(self, n_arrived: int, *, connected: bool, at_s: float) -> bool:
         """Take in the state of the connection; return whether its silence is to be reported.
 
-        Parameters
-        ----------
-        n_arrived
-            How many messages have arrived, since any time.
-        connected
-            Whether the connection is up.
-        at_s
-            Seconds of a monotonic clock.
+        `n_arrived`: how many messages have arrived, since any time.
         """
         if not connected or self._n_before is None:
             self._n_before = n_arrived
@@ -144,10 +134,7 @@ class TooLargeWatch:
     Places are never made smaller to fit, so the cap decides who is published at all: that must not
     go unnoticed.
 
-    Parameters
-    ----------
-    look_s
-        How long to count: the life of a group.
+    `look_s`: how long to count: the life of a group.
     """
 
     def __init__(self, *, look_s: float) -> None:
@@ -158,12 +145,7 @@ class TooLargeWatch:
     def see(self, counts: Mapping[Outcome, int], *, at_s: float) -> bool:
         """Take in counts; return whether the problem has just begun.
 
-        Parameters
-        ----------
-        counts
-            How many positions had each final outcome, since any time.
-        at_s
-            Seconds of a monotonic clock.
+        `counts`: how many positions had each final outcome, since any time.
         """
         now = at_s, counts.get(Outcome.SUPPRESSED__REGION_TOO_LARGE, 0), sum(counts.values())
         if self._since is None:

@@ -55,10 +55,6 @@ class InputWatch:
 
     Parameters
     ----------
-    settings
-        The whole settings.
-    flow
-        The positions flow.
     connections
         Returns every input of positions, and the connection of records.
     of_records

@@ -27,15 +27,6 @@ class KeptSession:
         What `stored` was in an earlier process; empty: nothing.
     name
         Client id and broker: the session of another name is another one.
-    wall
-        Returns the wall clock in unix seconds.
-
-    Attributes
-    ----------
-    exists
-        Whether the broker should have it.
-    changed
-        Set when there is something new to be stored.
     """
 
     def __init__(self, stored: bytes, *, name: str, wall: Callable[[], float]) -> None:
@@ -43,8 +34,10 @@ class KeptSession:
         self._wall = wall
         known, lost_s = _LAYOUT.unpack(stored) if stored else (b"", 0.0)
         self.exists = known == self._name
+        """Whether the broker should have it."""
         self._lost_s = lost_s
         self.changed = asyncio.Event()
+        """Set when there is something new to be stored."""
         self._log = structlog.get_logger()
 
     @property

@@ -12,9 +12,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 import structlog
 
@@ -30,7 +28,7 @@ from anonymizer.audit.evidence.live_sample import for_attacks
 from anonymizer.audit.findings import AuditReport
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.files.atomic_write import FileToWrite, write_whole
+from anonymizer.files.atomic_write import of_content, write_whole
 from anonymizer.observe.evidence_metrics import FIGURES, EvidenceCollector, EvidenceFigures
 from anonymizer.pipeline.positions.tick.traffic_sample import TrafficSample
 from anonymizer.settings import Settings
@@ -51,19 +49,10 @@ class OwnEvidence:
 
     Parameters
     ----------
-    settings
-        Those of the gateway.
-    network, sample
-        Of the positions flow.
     wall, monotonic
         Return unix seconds, by which periods end, and seconds of a clock that nobody sets.
     niceness
         Of the process of the attacks.
-
-    Attributes
-    ----------
-    figures
-        For metrics.
     """
 
     def __init__(
@@ -84,6 +73,7 @@ class OwnEvidence:
         self._asked = asyncio.Event()
         self._newest: EvidenceReport | None = None
         self.figures = EvidenceFigures({each: _figures(None) for each in _CRITERIA})
+        """For metrics."""
 
     def ask(self) -> None:
         """Attack the newest traffic soon, whether or not a period is over."""
@@ -220,8 +210,4 @@ def _write(report: AuditReport, at_s: float, folder: Path) -> None:
 
 
 def _write_private(texts: dict[Path, str]) -> None:
-    def put(text: str, stream: BinaryIO) -> None:
-        stream.write(text.encode())
-
-    files = {path: FileToWrite(partial(put, text), private=True) for path, text in texts.items()}
-    write_whole(files)
+    write_whole({path: of_content(text, private=True) for path, text in texts.items()})

@@ -15,21 +15,10 @@ class OwnMetrics:
 
     Parameters
     ----------
-    flow, inbox
-        Of positions.
     n_queued_ticks
         Returns how many ticks wait to be published.
-    connected
-        Returns whether positions can arrive.
     n_dropped
         Returns how many messages the broker has dropped; None: it is not known.
-    sides
-        All else.
-
-    Attributes
-    ----------
-    exact, public
-        The registries.
     """
 
     def __init__(
@@ -57,3 +46,4 @@ class OwnMetrics:
             LinkCollector(sides.links),
             *sides.public,
         )
+        """`exact`, `public`: the registries."""

@@ -41,20 +41,7 @@ def why_topic(settings: Settings) -> str:
 class OwnReports:
     """Publishes the reports of a gateway on itself.
 
-    Parameters
-    ----------
-    settings
-        The whole settings.
-    public
-        Public figures of the gateway.
-    link
-        Where to publish.
-    watch
-        Knows why nothing is published.
-    refused
-        Returns that the broker refuses groups; empty: it does not.
-    ready
-        Returns whether the gateway is ready.
+    `refused`: returns that the broker refuses groups; empty: it does not.
     """
 
     def __init__(
@@ -106,10 +93,7 @@ class OwnReports:
     async def _publish_silence(self, *, over: bool = False) -> None:
         """State, retained, why nothing is published; the broker keeps nothing if something is.
 
-        Parameters
-        ----------
-        over
-            Whether the gateway stops: then it has nothing more to say.
+        `over`: whether the gateway stops: then it has nothing more to say.
         """
         why = "" if over else self._refused() or self._watch.silent
         # At a new connection the broker may keep a sentence of an earlier run.

@@ -25,20 +25,7 @@ _LATE_INTERVALS = 2.0
 class PositionStages:
     """Tick and publish of one flow.
 
-    Parameters
-    ----------
-    settings
-        The whole settings.
-    flow, inbox, ticks
-        What the stages work on.
-    link
-        Where messages come from and go to.
-    sees
-        What sees the published messages.
-    clock
-        Of the ticks.
-    on_late
-        Called when ticks begin late, and when they are on time again.
+    `on_late`: called when ticks begin late, and when they are on time again.
     """
 
     def __init__(

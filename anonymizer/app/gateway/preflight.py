@@ -36,10 +36,7 @@ class Checked(NamedTuple):
 def check_files(settings: Settings) -> Checked:
     """Read every file that the settings name.
 
-    Raises
-    ------
-    SettingsError
-        If one cannot be used; the message names its key.
+    Raises `SettingsError` if one cannot be used; the message names its key.
     """
     broker = settings.broker
     for key, path in (
@@ -86,7 +83,6 @@ def _check_extras(settings: Settings) -> None:
     needed = (
         ("broker.url", "websockets", settings.broker.url.startswith("ws")),
         ("output.topic", "kafka", settings.output.kafka is not None),
-        ("kafka.schema_registry", "avro", "avro" in settings.kafka.schema_registry),
         ("streams.topic", "kafka", any(each.kafka for each in settings.streams)),
         ("shapes", "h3", settings.shapes.regions.startswith("h3")),
     )
@@ -116,10 +112,7 @@ def _check_counts(settings: Settings) -> None:
 def read_registries(settings: Settings) -> Mapping[Path, Places]:
     """Return where the fixed devices stand, by the registry of their input.
 
-    Raises
-    ------
-    SettingsError
-        If a registry cannot be used.
+    Raises `SettingsError` if a registry cannot be used.
     """
     try:
         return {
@@ -134,10 +127,7 @@ def read_registries(settings: Settings) -> Mapping[Path, Places]:
 def read_secrets(settings: Settings) -> Mapping[Path, Sequence[bytes]]:
     """Return the secrets of encrypted payloads, by the key file of their input.
 
-    Raises
-    ------
-    SettingsError
-        If a file cannot be used.
+    Raises `SettingsError` if a file cannot be used.
     """
     found = {}
     for path in {each.key_file for each in settings.inputs} - {None}:

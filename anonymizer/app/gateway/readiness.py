@@ -11,19 +11,7 @@ _STALLED_S = 10.0
 
 
 class Readiness:
-    """Looks at the ticks of a gateway, and asks all of its sides.
-
-    Parameters
-    ----------
-    tick
-        Settings of the ticks.
-    flow
-        The positions flow.
-    sides
-        All else.
-    stopping
-        Returns whether the gateway ends.
-    """
+    """Looks at the ticks of a gateway, and asks all of its sides."""
 
     def __init__(
         self,

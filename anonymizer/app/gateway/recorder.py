@@ -54,10 +54,7 @@ def open_flow(
 ) -> tuple[RecordStore, RecordFlow, int]:
     """Open the store; return it, the flow on it, and how many parts no stream is declared for.
 
-    Raises
-    ------
-    SettingsError, StoreError
-        If the store cannot be used.
+    Raises `SettingsError` or `StoreError` if the store cannot be used.
     """
     store = RecordStore(
         settings.store.path,
@@ -102,8 +99,6 @@ class Recorder:
     ----------
     settings
         Settings with at least one stream.
-    streams
-        The declared streams of these settings.
     on_state
         Called with whether the broker is connected, and the reason, whenever that changes.
     min_free_bytes

@@ -19,12 +19,8 @@ class RefusedOutputs:
 
     Parameters
     ----------
-    settings
-        The whole settings.
     client_id
         Of the connection on which it asks.
-    connected
-        Returns whether the gateway is connected.
     n_undelivered
         Returns how many positions could not be published so far.
     unused

@@ -20,13 +20,7 @@ _CAUSES: Mapping[Outcome, str] = {
 
 
 class RefusedParts:
-    """Looks at the accounts of streams now and then.
-
-    Parameters
-    ----------
-    clock
-        Returns monotonic seconds.
-    """
+    """Looks at the accounts of streams now and then."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -34,8 +34,6 @@ async def serve_until_told(
 
     Parameters
     ----------
-    settings
-        The settings at the start.
     reread
         Reads the settings again on SIGHUP, or raises SettingsError.
     start

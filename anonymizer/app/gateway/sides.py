@@ -57,15 +57,7 @@ class GatewaySide:
 class Sides:
     """All sides of a gateway.
 
-    Parameters
-    ----------
-    sides
-        In the order in which they end; first all services that are cancelled, at once.
-
-    Attributes
-    ----------
-    links, sees, exact, public
-        Those of all sides.
+    `sides`: in the order in which they end; first all services that are cancelled, at once.
     """
 
     def __init__(self, sides: Sequence[GatewaySide]) -> None:
@@ -76,6 +68,7 @@ class Sides:
         self.sees = [each for side in sides for each in side.sees]
         self.exact = [each for side in sides for each in side.exact]
         self.public = [each for side in sides for each in side.public]
+        """`links`, `sees`, `exact`, `public`: those of all sides."""
 
     def start(self, group: asyncio.TaskGroup) -> None:
         """Start all services, as tasks of a group that waits for their ends."""

@@ -12,31 +12,18 @@ _RETRY_S = "2"
 class Startup:
     """Answers requests until there is a gateway: alive, not ready, nothing else yet.
 
-    Parameters
-    ----------
-    settings
-        The address.
-
-    Attributes
-    ----------
-    server
-        The server, which the gateway takes over.
-    doing
-        What is being done, for `/readyz`.
-
-    Raises
-    ------
-    SettingsError
-        If the address cannot be used.
+    Raises `SettingsError` if the address cannot be used.
     """
 
     def __init__(self, settings: HttpSettings) -> None:
         self.doing = "reads the settings"
+        """What is being done, for `/readyz`."""
         application = create_application(
             CollectorRegistry(), alive=list, ready=lambda: [f"starting: {self.doing}"]
         )
         _answer_the_rest(application)
         self.server = HttpServer(application, settings)
+        """The server, which the gateway takes over."""
 
 
 def _answer_the_rest(application: FastAPI) -> None:

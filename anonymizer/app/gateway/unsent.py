@@ -15,10 +15,7 @@ _FOR_S = 120.0
 class Unsent:
     """Remembers what did not fit.
 
-    Parameters
-    ----------
-    links
-        Returns the connections that publish, by what they publish.
+    `links`: returns the connections that publish, by what they publish.
     """
 
     def __init__(self, links: Callable[[], Mapping[str, MqttLink]]) -> None:

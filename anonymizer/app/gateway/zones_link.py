@@ -35,8 +35,6 @@ class ZonesLink:
 
     Parameters
     ----------
-    settings
-        The whole settings.
     zones
         Receives the statements.
     key

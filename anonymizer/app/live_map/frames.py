@@ -59,8 +59,6 @@ class Viewer:
         One for each mode, the main one first; see `add`.
     devices_at, density_at
         True positions, and the density at each junction, for the auditor. None: not available.
-    monotonic
-        Seconds by a clock that never goes back.
     """
 
     def __init__(
@@ -218,10 +216,7 @@ def map_routes(
     `settings`: returns those that hold at present; `streets`: whether there is traffic by street;
     `windows`: see `map_router`.
 
-    Raises
-    ------
-    SettingsError
-        If the token file cannot be used.
+    Raises `SettingsError` if the token file cannot be used.
     """
     # FastAPI takes a third of a second to load, and a gateway may be without HTTP.
     from anonymizer.web.map import Notice, map_router  # noqa: PLC0415

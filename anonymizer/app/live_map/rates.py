@@ -148,11 +148,8 @@ class FlowRates(msgspec.Struct, frozen=True):
 class RateMeter:
     """Compares the counts of a flow with those of a few seconds ago.
 
-    Parameters
-    ----------
-    silent
-        Returns why nothing is published, as everybody may read it: then there is nothing but public
-        figures. None: exact ones, for the operator.
+    `silent`: returns why nothing is published, as everybody may read it: then there is nothing but
+    public figures. None: exact ones, for the operator.
     """
 
     def __init__(self, flow: PositionFlow, *, silent: Callable[[], str] | None = None) -> None:

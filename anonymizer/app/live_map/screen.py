@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from anonymizer.app.live_map.rates import RateMeter
 from anonymizer.domain.network import NodeIndex, NodeNames
-from anonymizer.pipeline.ports import Link, Outgoing
+from anonymizer.pipeline.ports import Link, LinkInFront, Outgoing
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 
 MOST_MESSAGES = 5000
@@ -73,18 +73,7 @@ _Life: TypeAlias = tuple[float, _Shown]
 class AnalystView:
     """The newest published regions of one flow.
 
-    Parameters
-    ----------
-    mode
-        Region mode of the flow.
-    node_id
-        Names of the nodes, see `RoadNetwork`.
-    flow
-        The flow whose counts are shown.
-    monotonic
-        Seconds by a clock that never goes back.
-    silent
-        See `RateMeter`.
+    `silent`: see `RateMeter`.
     """
 
     def __init__(
@@ -217,18 +206,13 @@ class AnalystView:
 See: TypeAlias = Callable[[Sequence[Outgoing]], None]
 
 
-class AnalystLink:
+class AnalystLink(LinkInFront):
     """A link that shows the messages published to one topic, as a subscriber would see them."""
 
     def __init__(self, link: Link, *see: See, topic: str) -> None:
-        self._link = link
+        super().__init__(link)
         self._see = see
         self._topic = topic
-
-    @property
-    def connected(self) -> bool:
-        """Whether the broker is connected at this moment."""
-        return self._link.connected
 
     async def publish(
         self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
@@ -243,15 +227,3 @@ class AnalystLink:
         for see in self._see:
             see(shown)
         return delivered
-
-    def acknowledge(self, receipts: Iterable[int]) -> None:
-        """Acknowledge settled deliveries to the broker."""
-        self._link.acknowledge(receipts)
-
-    async def stop_receiving(self) -> None:
-        """End the inflow."""
-        await self._link.stop_receiving()
-
-    async def close(self) -> None:
-        """Publish the final status and disconnect."""
-        await self._link.close()

@@ -57,61 +57,43 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Bench:
-    """Input of every trial.
-
-    Attributes
-    ----------
-    schema
-        Schema of all windows.
-    windows
-        Records to anonymize, each window separately; a table is one window.
-    test_windows
-        Records held out to test a model that was trained on the release. Empty: there is no
-        target, or there are folds.
-    folds
-        Training and test records of each fold of a cross-validation, of a table alone; `windows`
-        are then all records. Empty: there is none.
-    validation
-        The numbers of folds and repeats, if there are folds.
-    base
-        Promise apart from k, d, l and shares.
-    stream
-        The stream of the windows, without its readers; None: a table.
-    stated
-        The bounds that are stated of the criteria whose default depends on d, by name.
-    learner
-        The model: `tree`, a decision tree whose leaves hold at least a share of the records (see
-        `leaf_share`); `forest`, a random forest of 20 such trees; `own`, the user's.
-    own
-        The user's model, or None.
-    labels
-        Classes of the target by code, as the user's model knows them; numbers if `is_regression`.
-    is_regression
-        Whether the target is a number, and the score R² instead of the accuracy. Of a table alone.
-    unstated
-        The code of a target that is missing: such records are in the release, and neither train
-        nor test a model.
-    seed
-        Seed of everything random.
-    leaf_share
-        The least share of the records in a leaf, once `leaf_share` has chosen it for them.
-    """
+    """Input of every trial."""
 
     schema: Schema
+    """Schema of all windows."""
     windows: tuple[Window, ...]
+    """Records to anonymize, each window separately; a table is one window."""
     test_windows: tuple[Window, ...] = ()
+    """Records held out to test a model that was trained on the release. Empty: there is no target,
+    or there are folds."""
     folds: tuple[tuple[Window, Window], ...] = ()
+    """Training and test records of each fold of a cross-validation, of a table alone; `windows` are
+    then all records. Empty: there is none."""
     validation: CrossValidation | None = None
+    """The numbers of folds and repeats, if there are folds."""
     base: Promise
+    """Promise apart from k, d, l and shares."""
     stream: Stream | None = None
+    """The stream of the windows, without its readers; None: a table."""
     stated: Mapping[str, float | None] = field(default_factory=dict)
+    """The bounds that are stated of the criteria whose default depends on d, by name."""
     learner: Learner = "tree"
+    """The model: `tree`, a decision tree whose leaves hold at least a share of the records (see
+    `leaf_share`); `forest`, a random forest of 20 such trees; `own`, the user's."""
     own: OwnModel | None = None
+    """The user's model, or None."""
     labels: NDArray[Any] = field(default_factory=lambda: np.zeros(0, object))
+    """Classes of the target by code, as the user's model knows them; numbers if `is_regression`."""
     is_regression: bool = False
+    """Whether the target is a number, and the score R² instead of the accuracy. Of a table
+    alone."""
     unstated: int = NO_CODE
+    """The code of a target that is missing: such records are in the release, and neither train nor
+    test a model."""
     seed: int = 0
+    """Seed of everything random."""
     leaf_share: list[float] = field(default_factory=list, init=False)
+    """The least share of the records in a leaf, once `leaf_share` has chosen it for them."""
 
     @property
     def has_target(self) -> bool:
@@ -197,10 +179,7 @@ class Bench:
 def split_persons(window: Window, *, share: float, seed: int) -> tuple[Window, Window]:
     """Return the records that are kept, and those of the share of persons that is held out.
 
-    Raises
-    ------
-    InputError
-        If either part would be empty.
+    Raises `InputError` if either part would be empty.
     """
     person = window.records.person
     persons = np.unique(person)
@@ -216,10 +195,7 @@ def split_windows(
 ) -> tuple[tuple[Window, ...], tuple[Window, ...]]:
     """Return the windows that are kept, and the last ones, held out; one is split by person.
 
-    Raises
-    ------
-    InputError
-        As `split_persons`.
+    Raises `InputError` as `split_persons`.
     """
     if len(windows) == 1:
         kept, held_out = split_persons(windows[0], share=share, seed=seed)
@@ -230,30 +206,20 @@ def split_windows(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """Training of a model.
-
-    Attributes
-    ----------
-    target
-        Column or attribute with the classes; None: there is no target.
-    learner
-        See `Bench`.
-    held_out
-        Share of the persons or windows held out, without cross-validation.
-    validation
-        Cross-validation of a table; None: a share is held out once, of classes.
-    own
-        The user's model; `learner` is then `own`.
-    kind
-        What the target of a table is; None: see `predicts_numbers`.
-    """
+    """Training of a model."""
 
     target: str | None = None
+    """Column or attribute with the classes; None: there is no target."""
     learner: Learner = "tree"
+    """See `Bench`."""
     held_out: float = 0.25
+    """Share of the persons or windows held out, without cross-validation."""
     validation: CrossValidation | None = None
+    """Cross-validation of a table; None: a share is held out once, of classes."""
     own: OwnModel | None = None
+    """The user's model; `learner` is then `own`."""
     kind: TargetKind | None = None
+    """What the target of a table is; None: see `predicts_numbers`."""
 
 
 def bench_of_table(
@@ -331,10 +297,7 @@ def predicts_numbers(table: TextTable, trained: Trained) -> bool:
     The user's model says so, or `Trained.kind`. Otherwise it is one if it has more than a few
     numbers, and nothing else but words for a missing value.
 
-    Raises
-    ------
-    SettingsError
-        If these two contradict each other.
+    Raises `SettingsError` if these two contradict each other.
     """
     own, kind, target = trained.own, trained.kind, trained.target
     if own is not None:

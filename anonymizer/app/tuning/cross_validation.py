@@ -52,17 +52,11 @@ def fold_masks(
 ) -> list[BoolArray]:
     """Return which records test in each fold, all repeats one after the other.
 
-    Parameters
-    ----------
-    person, target
-        Person and class of each record, both shape (n,). The records of a person are in one part,
-        and each part has nearly the same share of each class, counted by the first record of each
-        person. A negative target is none: such persons are spread over all parts alike.
+    `person`, `target`: person and class of each record, both shape (n,). The records of a person
+    are in one part, and each part has nearly the same share of each class, counted by the first
+    record of each person. A negative target is none: such persons are spread over all parts alike.
 
-    Raises
-    ------
-    InputError
-        If no class has as many persons as there are folds.
+    Raises `InputError` if no class has as many persons as there are folds.
     """
     persons, first, of = np.unique(person, return_index=True, return_inverse=True)
     stratum = target[first]

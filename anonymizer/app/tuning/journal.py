@@ -54,10 +54,7 @@ class TrialJournal:
     def add(self, trials: Iterable[Trial]) -> None:
         """Append trials.
 
-        Raises
-        ------
-        InputError
-            If the file cannot be written.
+        Raises `InputError` if the file cannot be written.
         """
         lines = [_Line(bench=self._bench, trial=trial).model_dump_json() for trial in trials]
         text = "\n" * self._incomplete + "".join(f"{line}\n" for line in lines)

@@ -35,10 +35,8 @@ class OwnModel:
     def fitted(self, rows: pl.DataFrame, labels: NDArray[Any]) -> Any:  # noqa: ANN401  no types
         """Return the model, trained.
 
-        Raises
-        ------
-        SettingsError
-            If it cannot be trained on such rows; the reason is not quoted, it may hold a value.
+        Raises `SettingsError` if it cannot be trained on such rows; the reason is not quoted, it
+        may hold a value.
         """
         with self._running():
             return clone(self.model).fit(rows, labels)
@@ -67,10 +65,7 @@ class OwnModel:
     def predicted(self, trained: Any, rows: pl.DataFrame) -> NDArray[Any]:  # noqa: ANN401
         """Return what the trained model predicts.
 
-        Raises
-        ------
-        SettingsError
-            As `fitted`.
+        Raises `SettingsError` as `fitted`.
         """
         with self._running():
             return np.asarray(trained.predict(rows))
@@ -140,10 +135,7 @@ def read_own_model(path: Path, *, trusted: Collection[str] = (), seed: int = 0) 
 def frame_of(positions: FloatArray, schema: Schema) -> pl.DataFrame:
     """Return rows as a data frame: numbers as floats, missing ones as NaN, categories as text.
 
-    Parameters
-    ----------
-    positions
-        Positions on the axis of each quasi-identifier, shape (n, qis).
+    `positions`: positions on the axis of each quasi-identifier, shape (n, qis).
     """
     columns: dict[str, Any] = {}
     for place, qi in zip(positions.T, schema.qis, strict=True):

@@ -30,15 +30,9 @@ def proposal_for_stream(
 ) -> str:
     """Return the settings of a stream with the recommended promise.
 
-    Parameters
-    ----------
-    target
-        The target of the search; None: there was none.
+    `target`: the target of the search; None: there was none.
 
-    Raises
-    ------
-    SettingsError
-        If a stream cannot have it.
+    Raises `SettingsError` if a stream cannot have it.
     """
     fields = settings.model_dump(mode="json", exclude_unset=True)
     if not MODELS[settings.model].forms_classes_like(MODELS[configuration.model]):

@@ -78,10 +78,8 @@ def read_messages(path: Path) -> Iterator[RecordedMessage]:
 
     A payload is an object, or text that contains one.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a line is invalid; the message has its number.
+    Raises `InputError` if the file cannot be read, or a line is invalid; the message has its
+    number.
     """
     if path.name.lower().endswith(KNOWN_ENDINGS):
         frame = read_table(path, ["topic", "payload"]).frame
@@ -294,10 +292,7 @@ def _window(stream: Stream, joined: Joined, column: int | None, seed: int) -> Wi
 def target_column(stream: Stream, target: str | None) -> int | None:
     """Return the column of the target, or None.
 
-    Raises
-    ------
-    SettingsError
-        If it is not a sensitive attribute or measure, or has too many values.
+    Raises `SettingsError` if it is not a sensitive attribute or measure, or has too many values.
     """
     if target is None:
         return None

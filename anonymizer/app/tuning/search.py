@@ -244,15 +244,10 @@ def tune(
 ) -> Tuned:
     """Search, and write the results to a folder; an earlier search in it is continued.
 
-    Parameters
-    ----------
-    progress
-        Called with the number of configurations that are done, and the number of all.
+    `progress`: called with the number of configurations that are done, and the number of all.
 
-    Raises
-    ------
-    GuaranteeError, InputError, SettingsError
-        As `search`, `Space.configurations` and `write_results`.
+    Raises `GuaranteeError` or `InputError` or `SettingsError` as `search`, `Space.configurations`
+    and `write_results`.
     """
     deadline_s = time.monotonic() + (asked.time_budget_s or inf)
     configurations = asked.space.configurations(sensitive=bool(bench.schema.sensitive))

@@ -55,15 +55,9 @@ class Space:
     def configurations(self, *, sensitive: bool) -> list[Configuration]:
         """Return the configurations of the grid, without duplicates.
 
-        Parameters
-        ----------
-        sensitive
-            Whether there is a sensitive attribute. Without one, l is 1.
+        `sensitive`: whether there is a sensitive attribute. Without one, l is 1.
 
-        Raises
-        ------
-        SettingsError
-            If a model is unknown, or there is nothing to try.
+        Raises `SettingsError` if a model is unknown, or there is nothing to try.
         """
         if astray := [model for model in self.models if model not in _KINDS]:
             raise SettingsError(f"model: {astray[0]}: must be one of {', '.join(_KINDS)}")
@@ -110,10 +104,7 @@ class Space:
 def numbers(option: str, text: str) -> list[int]:
     """Return the numbers of LO:HI, LO:HI:STEP or A,B,C, rising.
 
-    Raises
-    ------
-    SettingsError
-        Naming the option, if the text is none of these or has too many numbers.
+    Raises `SettingsError` naming the option, if the text is none of these or has too many numbers.
     """
     try:
         if ":" not in text:

@@ -96,10 +96,7 @@ class TimeShares:
     def begin(self, row: int, n: int, *, rest_s: float) -> RowTime:
         """Return the time of a row of n configurations that begins now.
 
-        Parameters
-        ----------
-        rest_s
-            Expected time of a configuration apart from its searches.
+        `rest_s`: expected time of a configuration apart from its searches.
         """
         now, end_s = self._clock(), inf
         if self._deadline_s < inf:

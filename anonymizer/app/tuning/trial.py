@@ -31,60 +31,44 @@ from anonymizer.domain.records import Records, Schema
 
 
 class Trial(BaseModel):
-    """Figures of a configuration.
-
-    Attributes
-    ----------
-    state
-        `tried`. `impossible`: no release keeps the promise, see `why`. `pruned`: too many records
-        are suppressed, so no model was trained and no attack was run. `no_time`: the time budget
-        ended before it was tried.
-    n_classes
-        Number of equivalence classes.
-    deletion
-        Share of the records that are suppressed.
-    lossless
-        Whether no record is suppressed.
-    gcp
-        Global certainty penalty (range). A suppressed record counts as 1, and so does a
-        quasi-identifier that is left out.
-    reached_k, reached_d, reached_l
-        Smallest values of any class.
-    score
-        Accuracy of a model trained on the release, of numbers R²; with folds the mean over them.
-        None: there is no target, or in some fold nothing can be published.
-    score_error
-        Standard error of the score, see `cross_validation`.
-    fold_scores
-        The score of each fold; empty: a single split.
-    linked
-        Share of the published persons for whom the strongest adversary, who knows one source,
-        learns a value of another source or a sensitive value.
-    homogeneous
-        Share of the published persons whose class has a single value of a sensitive attribute.
-    cut_short
-        Whether a search ended because its share of the time did. More may find better classes, and
-        in a stream another run may find different ones.
-    """
+    """Figures of a configuration."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     configuration: Configuration
     state: Literal["tried", "impossible", "pruned", "no_time"]
+    """`tried`. `impossible`: no release keeps the promise, see `why`. `pruned`: too many records
+    are suppressed, so no model was trained and no attack was run. `no_time`: the time budget ended
+    before it was tried."""
     why: str | None = None
     n_classes: int = 0
+    """Number of equivalence classes."""
     deletion: float = 1.0
+    """Share of the records that are suppressed."""
     lossless: bool = False
+    """Whether no record is suppressed."""
     gcp: float = 1.0
+    """Global certainty penalty (range). A suppressed record counts as 1, and so does a
+    quasi-identifier that is left out."""
     reached_k: int = 0
     reached_d: int = 0
     reached_l: int = 0
+    """`reached_k`, `reached_d`, `reached_l`: smallest values of any class."""
     score: float | None = None
+    """Accuracy of a model trained on the release, of numbers R²; with folds the mean over them.
+    None: there is no target, or in some fold nothing can be published."""
     score_error: float | None = None
+    """Standard error of the score, see `cross_validation`."""
     fold_scores: tuple[float, ...] = ()
+    """The score of each fold; empty: a single split."""
     linked: float | None = None
+    """Share of the published persons for whom the strongest adversary, who knows one source, learns
+    a value of another source or a sensitive value."""
     homogeneous: float | None = None
+    """Share of the published persons whose class has a single value of a sensitive attribute."""
     cut_short: bool = False
+    """Whether a search ended because its share of the time did. More may find better classes, and
+    in a stream another run may find different ones."""
 
 
 def figures(
@@ -193,8 +177,6 @@ def try_row(
     ----------
     max_deletion
         Configurations that suppress a larger share are pruned early.
-    models
-        Models by name.
     row_time
         Time of the row. None: each search has the time budget of its model, or of its stream.
 

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from anonymizer.app.tuning.tune_report import EvaluatedTrial, TuneReport
 from anonymizer.errors import InputError
-from anonymizer.files.atomic_write import FileToWrite, write_whole
+from anonymizer.files.atomic_write import FileToWrite, of_content, write_whole
 
 JOURNAL, TABLE, REPORT, PLOT, PROPOSAL = (
     "journal.jsonl",
@@ -22,10 +22,7 @@ JOURNAL, TABLE, REPORT, PLOT, PROPOSAL = (
 def folder(path: Path) -> Path:
     """Return a folder, created if it does not exist.
 
-    Raises
-    ------
-    InputError
-        If it cannot be created.
+    Raises `InputError` if it cannot be created.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -37,24 +34,18 @@ def folder(path: Path) -> Path:
 def write_results(report: TuneReport, proposal: str | None, out: Path) -> list[Path]:
     """Write all files or none, and return their paths.
 
-    Parameters
-    ----------
-    proposal
-        The recommended settings as TOML. None: there are none; a file of an earlier search is
-        deleted.
+    `proposal`: the recommended settings as TOML. None: there are none; a file of an earlier search
+    is deleted.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be written.
+    Raises `InputError` if a file cannot be written.
     """
     parts = {
-        out / TABLE: FileToWrite(partial(_write, text=table_of(report))),
-        out / REPORT: FileToWrite(partial(_write, text=report.model_dump_json(indent=2) + "\n")),
+        out / TABLE: of_content(table_of(report)),
+        out / REPORT: of_content(report.model_dump_json(indent=2) + "\n"),
         out / PLOT: FileToWrite(partial(_draw, report=report)),
     }
     if proposal is not None:
-        parts[out / PROPOSAL] = FileToWrite(partial(_write, text=proposal))
+        parts[out / PROPOSAL] = of_content(proposal)
     write_whole(parts)
     if proposal is None:
         (out / PROPOSAL).unlink(missing_ok=True)
@@ -76,10 +67,6 @@ def _row(trial: EvaluatedTrial) -> dict[str, object]:
     found = trial.model_dump(exclude={"configuration", "fold_scores"})
     flags = {name: str(value).lower() for name, value in found.items() if isinstance(value, bool)}
     return {**promised, "without": ",".join(trial.configuration.without), **found, **flags}
-
-
-def _write(file: BinaryIO, *, text: str) -> None:
-    file.write(text.encode())
 
 
 def _draw(file: BinaryIO, *, report: TuneReport) -> None:

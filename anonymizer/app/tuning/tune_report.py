@@ -24,78 +24,59 @@ folds, one standard error of the original score where that is more."""
 
 
 class EvaluatedTrial(Trial):
-    """A trial and its evaluation.
-
-    Attributes
-    ----------
-    within
-        Whether score and deletion are within the bounds, with folds by more than the error.
-    undecided
-        Whether the score of the folds differs from the bound by less than its standard error: the
-        trial is not within, and not shown to be outside.
-    front
-        Whether no other trial keeps as large a k, d and l, deletes as little and scores as high
-        (without a target: loses as little), and is better in one of these.
-    recommended
-        Whether it is the recommended trial.
-    """
+    """A trial and its evaluation."""
 
     within: bool
+    """Whether score and deletion are within the bounds, with folds by more than the error."""
     undecided: bool = False
+    """Whether the score of the folds differs from the bound by less than its standard error: the
+    trial is not within, and not shown to be outside."""
     front: bool
+    """Whether no other trial keeps as large a k, d and l, deletes as little and scores as high
+    (without a target: loses as little), and is better in one of these."""
     recommended: bool
+    """Whether it is the recommended trial."""
 
 
 class TuneReport(BaseModel):
-    """All trials, those within the bounds first, and how they were measured.
-
-    Attributes
-    ----------
-    name
-        File name of the table, or name of the stream.
-    n, n_windows, n_judged
-        Number of records that were anonymized, of their windows, and of records that test a model.
-    target, learner, is_regression
-        Target and kind of the model, and whether scores are R² instead of accuracies.
-    estimator
-        Name of the file of the user's model, or None.
-    validation
-        The cross-validation of the scores, or None: persons or windows were held out once.
-    original_score, original_error, guessing_score
-        Score of a model trained on the original records with its standard error, and of always
-        guessing the most frequent class, or the mean.
-    n_guessing
-        Number of trials within all other bounds whose score is not above that of guessing by more
-        than the standard error.
-    min_score, max_deletion, sort
-        The bounds, and the order of `trials`.
-    n_unstated
-        Number of records without a target: they are in the release, and neither train nor test.
-    left_out
-        For a stream, number of parts that are in no window, by reason.
-    """
+    """All trials, those within the bounds first, and how they were measured."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
+    """File name of the table, or name of the stream."""
     n: int
     n_windows: int
     n_judged: int
+    """`n`, `n_windows`, `n_judged`: number of records that were anonymized, of their windows, and
+    of records that test a model."""
     target: str | None
     learner: Learner | None
     is_regression: bool = False
+    """`target`, `learner`, `is_regression`: target and kind of the model, and whether scores are R²
+    instead of accuracies."""
     estimator: str | None = None
+    """Name of the file of the user's model, or None."""
     validation: CrossValidation | None = None
+    """The cross-validation of the scores, or None: persons or windows were held out once."""
     seed: int
     original_score: float | None
     original_error: float | None = None
     guessing_score: float | None
+    """`original_score`, `original_error`, `guessing_score`: score of a model trained on the
+    original records with its standard error, and of always guessing the most frequent class, or the
+    mean."""
     n_guessing: int = 0
+    """Number of trials within all other bounds whose score is not above that of guessing by more
+    than the standard error."""
     min_score: float | None
     max_deletion: float
     sort: Sort
+    """`min_score`, `max_deletion`, `sort`: the bounds, and the order of `trials`."""
     n_unstated: int = 0
+    """Number of records without a target: they are in the release, and neither train nor test."""
     left_out: dict[str, int] = {}
+    """For a stream, number of parts that are in no window, by reason."""
     trials: tuple[EvaluatedTrial, ...]
 
     @property
@@ -141,11 +122,8 @@ def report_of(
 ) -> TuneReport:
     """Return the report on a search.
 
-    Parameters
-    ----------
-    min_score
-        None: `MAY_LOSE` below the score with the original records, with folds at least their
-        standard error: a smaller difference is not to be seen in so few records.
+    `min_score`: None: `MAY_LOSE` below the score with the original records, with folds at least
+    their standard error: a smaller difference is not to be seen in so few records.
     """
     original, guessing = _original(bench), _guessing(bench)
     bound = _Bound(max_deletion, min_score, original, guessing, bench.validation)

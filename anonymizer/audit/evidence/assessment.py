@@ -93,10 +93,7 @@ Article 29 Working Party, Opinion 05/2014 on Anonymisation Techniques, WP 216, 2
 def assessed(evidence: EvidenceReport, settings: Settings | None) -> str:
     """Return the template of an impact assessment, as Markdown.
 
-    Parameters
-    ----------
-    settings
-        Of the gateway that published what was audited; None: they are not known.
+    `settings`: of the gateway that published what was audited; None: they are not known.
     """
     outputs = [] if settings is None else outputs_of(settings)
     lines = [

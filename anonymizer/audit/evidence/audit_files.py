@@ -26,10 +26,7 @@ def audits_in(
 ) -> list[Path]:
     """Return the files of samples that ended after `since`, and not after `until`, by time.
 
-    Raises
-    ------
-    InputError
-        If the folder cannot be read.
+    Raises `InputError` if the folder cannot be read.
     """
     found = []
     try:
@@ -49,10 +46,7 @@ def audits_in(
 def audits_since(since: datetime, settings: Settings | None) -> list[Path]:
     """Return the files that a gateway has written since then (UTC), by time.
 
-    Raises
-    ------
-    InputError
-        If the settings name no directory, or it has none.
+    Raises `InputError` if the settings name no directory, or it has none.
     """
     folder = None if settings is None else settings.watch.reports
     if folder is None:

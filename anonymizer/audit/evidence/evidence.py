@@ -49,55 +49,40 @@ class _Part(BaseModel):
 
 
 class Result(_Part):
-    """What one attack found.
-
-    Attributes
-    ----------
-    source
-        File of the audit.
-    attack, adversary, attribute
-        As in the finding.
-    criterion, asks
-        The question that it belongs to, and what it asks itself.
-    success
-        Share or probability of success, 0 to 1; None: it has none, see `figures`.
-    low, high
-        Interval of 95 % of the success (Wilson); None without a number of trials. Trials of one
-        device depend on each other, so the interval is rather too narrow.
-    n
-        Number of trials.
-    control
-        Success of the same attack where it can find nothing but chance.
-    against
-        What the control is, in words.
-    exposed
-        Success with the most exposed tenth, or the least number of devices in multiples of k.
-    exposed_control
-        What the success with the most exposed tenth is compared with, if it is one.
-    bar, holds, promised
-        As in the finding: the condition, whether it is met, and whether the mode promises it.
-    figures
-        All figures of the finding.
-    """
+    """What one attack found."""
 
     source: str
+    """File of the audit."""
     attack: str
     adversary: str | None
     attribute: str | None
+    """`attack`, `adversary`, `attribute`: as in the finding."""
     criterion: Criterion
     asks: str
+    """`criterion`, `asks`: the question that it belongs to, and what it asks itself."""
     success: float | None
+    """Share or probability of success, 0 to 1; None: it has none, see `figures`."""
     low: float | None
     high: float | None
+    """`low`, `high`: interval of 95 % of the success (Wilson); None without a number of trials.
+    Trials of one device depend on each other, so the interval is rather too narrow."""
     n: int | None
+    """Number of trials."""
     control: float | None
+    """Success of the same attack where it can find nothing but chance."""
     against: str
+    """What the control is, in words."""
     exposed: float | None
+    """Success with the most exposed tenth, or the least number of devices in multiples of k."""
     exposed_control: float | None
+    """What the success with the most exposed tenth is compared with, if it is one."""
     bar: str | None
     holds: bool | None
     promised: bool
+    """`bar`, `holds`, `promised`: as in the finding: the condition, whether it is met, and whether
+    the mode promises it."""
     figures: dict[str, Figure]
+    """All figures of the finding."""
 
     @property
     def broken(self) -> bool:
@@ -123,36 +108,27 @@ class Audited(_Part):
 
 
 class EvidenceReport(_Part):
-    """Everything that the audits found.
-
-    Attributes
-    ----------
-    version, made
-        Version of this software, and when the evidence was put together (ISO 8601).
-    holds
-        Whether no promise is broken.
-    answers
-        By criterion.
-    audited, files
-        The audits, and the SHA-256 of files that they judged, and of the settings.
-    results
-        Of all attacks, the broken promises first.
-    apart
-        Publications that must not both be public, in words: together they tell what neither tells
-        alone, beyond the bar or, if there is none, beyond the control.
-    pooled
-        Whether the audits are of one gateway, at one time after the other.
-    """
+    """Everything that the audits found."""
 
     version: str
     made: str
+    """`version`, `made`: version of this software, and when the evidence was put together (ISO
+    8601)."""
     holds: bool
+    """Whether no promise is broken."""
     answers: dict[Criterion, Conclusion]
+    """By criterion."""
     audited: tuple[Audited, ...]
     files: dict[str, str]
+    """`audited`, `files`: the audits, and the SHA-256 of files that they judged, and of the
+    settings."""
     results: tuple[Result, ...]
+    """Of all attacks, the broken promises first."""
     apart: tuple[str, ...] = ()
+    """Publications that must not both be public, in words: together they tell what neither tells
+    alone, beyond the bar or, if there is none, beyond the control."""
     pooled: bool = False
+    """Whether the audits are of one gateway, at one time after the other."""
 
 
 def evidence_of(

@@ -70,10 +70,8 @@ def attacks() -> list[ForeignAttack]:
 def read_files(paths: Sequence[Path]) -> pl.DataFrame:
     """Return the rows of some files of one kind, one below the other.
 
-    Raises
-    ------
-    InputError
-        If one is missing, of no known kind, damaged, or of another kind than the first.
+    Raises `InputError` if one is missing, of no known kind, damaged, or of another kind than the
+    first.
     """
     frames, kinds = [], set()
     for path in paths:
@@ -104,10 +102,7 @@ def _reader_of(path: Path) -> FileKind:
 def recognized(path: Path, frame: pl.DataFrame, stated: Mapping[str, str]) -> ReleaseForm:
     """Return the form of a table.
 
-    Raises
-    ------
-    InputError
-        If it has none.
+    Raises `InputError` if it has none.
     """
     for form in forms():
         if form.recognizes(frame, stated):

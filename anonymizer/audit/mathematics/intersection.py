@@ -46,8 +46,6 @@ def intersect(
         The release. Pseudonyms with equal lives have equal results, so one of each is enough.
     truth
         Where all devices were. A ghost is at its last known node.
-    n_nodes
-        Number of nodes in the network.
     assume_on_air
         Whether a device that is not on the air is ruled out; otherwise it stays a candidate.
 

@@ -110,8 +110,6 @@ class KnownCompany:
 
     Parameters
     ----------
-    schema
-        The attributes of the stream.
     lasting
         Names of the lasting quasi-identifiers.
     d

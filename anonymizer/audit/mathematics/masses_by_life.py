@@ -48,8 +48,6 @@ class MassesByLife:
     ----------
     masses
         By rising life and owner. They stay as they are.
-    n_owners
-        Number of owners.
     """
 
     def __init__(self, masses: Masses, n_owners: int) -> None:

@@ -38,8 +38,6 @@ def devices_inside(
     ----------
     tick, region
         The pairs to count for, by rising tick, shape (n,).
-    n_nodes
-        Number of nodes in the network.
 
     Notes
     -----

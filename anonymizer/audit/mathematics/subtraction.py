@@ -43,14 +43,8 @@ def subtract_unchanged(
 
     Parameters
     ----------
-    observed
-        The release.
-    truth
-        Where all devices were.
     device_of
         Device of each pseudonym, shape (pseudonyms,).
-    n_nodes
-        Number of nodes in the network.
     least_share
         Share of a pseudonym's regions that contain a node that is subtracted, above 0. 1: all.
         With less, a receiver's noise does not hide that a device stands still, but a target

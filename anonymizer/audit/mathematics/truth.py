@@ -72,8 +72,6 @@ def follow_devices(
         Device (below `n_devices`), unix seconds and node (negative if off the graph) of each
         reported position, shape (n,), in any order. Among positions of a device at the same time
         the larger node counts.
-    n_devices
-        Number of devices in the trace.
     ttl_s
         A device that is silent for longer is off the air.
     device_of, device_of_record

@@ -48,8 +48,6 @@ def link_values(
 
     Parameters
     ----------
-    observed
-        The release.
     class_of
         Class of each pseudonym, numbered from 0, see `indistinguishable_classes`.
     published

@@ -69,10 +69,7 @@ class DistrictLane:
     def take(self, batch: Batch, *, at_s: float) -> None:
         """Take a batch; those of a source come in the order of ticks, and some again.
 
-        Parameters
-        ----------
-        at_s
-            When it was written, unix seconds.
+        `at_s`: when it was written, unix seconds.
         """
         self._now = max(self._now, at_s)
         heard = self._heard[batch.source]

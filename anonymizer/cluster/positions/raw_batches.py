@@ -78,10 +78,7 @@ _MESSAGES = msgspec.msgpack.Decoder(list[_Out])
 def encode_raw(raw: Raw, *, of: bytes = RAW) -> bytes:
     """Return a `Raw` as bytes, little longer than its topics and payloads.
 
-    Parameters
-    ----------
-    of
-        What it is of: `RAW` or `STATEMENTS`.
+    `of`: what it is of: `RAW` or `STATEMENTS`.
     """
     batches = [PackedDeliveries.of(batch.deliveries) for batch in raw.arrivals]
     sizes, retained, streams = [], [], []
@@ -107,10 +104,7 @@ def encode_raw(raw: Raw, *, of: bytes = RAW) -> bytes:
 def decode_raw(value: bytes, *, of: bytes = RAW) -> Raw:
     """Return the `Raw` that was encoded, of the same.
 
-    Raises
-    ------
-    ValueError
-        If the bytes are none.
+    Raises `ValueError` if the bytes are none.
     """
     if value[:1] != of:
         _refuse()
@@ -182,10 +176,7 @@ def encode_out(messages: Sequence[Outgoing]) -> bytes:
 def decode_out(value: bytes) -> list[Outgoing]:
     """Return the messages to be published that were encoded.
 
-    Raises
-    ------
-    ValueError
-        If the bytes are none, or a topic cannot be published to.
+    Raises `ValueError` if the bytes are none, or a topic cannot be published to.
     """
     if value[:1] != _OUT:
         _refuse()

@@ -92,13 +92,7 @@ class Booked(NamedTuple):
 
 
 class SentTicks:
-    """Collects the reports of all districts, and returns ticks in order once they are complete.
-
-    Parameters
-    ----------
-    n_lanes
-        How many districts report.
-    """
+    """Collects the reports of all districts, and returns ticks in order once they are complete."""
 
     def __init__(self, n_lanes: int) -> None:
         self._ticks: dict[int, SentTick] = {}

@@ -225,10 +225,7 @@ class SourceStage:
     def _note_statements(self, raw: Raw) -> None:
         """Take in what a bridge passes on about zones that devices own.
 
-        Raises
-        ------
-        ValueError
-            If the settings allow no such zones.
+        Raises `ValueError` if the settings allow no such zones.
         """
         if self._statements is None:
             raise ValueError("bridges pass zones of devices on, which the settings do not allow")

@@ -32,17 +32,7 @@ class WindowPiece(NamedTuple, Generic[_T]):
 class SourceWindows(Generic[_Content]):
     """Joins what all sources state.
 
-    Parameters
-    ----------
-    n_sources
-        How many there are.
-    most_waiting
-        Windows that wait for a source.
-
-    Attributes
-    ----------
-    n_suppressed
-        Windows so far that were left out.
+    `most_waiting`: windows that wait for a source.
     """
 
     def __init__(self, n_sources: int, *, most_waiting: int) -> None:
@@ -56,6 +46,7 @@ class SourceWindows(Generic[_Content]):
         self._settled = _NEVER
         """The last window that is not waited for any more."""
         self.n_suppressed = 0
+        """Windows so far that were left out."""
 
     def take(self, stated: WindowPiece[_Content]) -> list[tuple[int, list[_Content]]]:
         """Take in a piece; return all pieces of each window that every source has stated by now.

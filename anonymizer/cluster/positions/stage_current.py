@@ -57,10 +57,7 @@ def encode_stated(stated: StatedPiece) -> bytes:
 def decode_stated(value: bytes, *, n_lanes: int) -> StatedPiece:
     """Return the piece that was encoded.
 
-    Raises
-    ------
-    ValueError
-        If it is none.
+    Raises `ValueError` if it is none.
     """
     try:
         stated = _PIECES.decode(memoryview(value)[1:])
@@ -83,10 +80,7 @@ class LaneCurrent:
     def see(self, messages: Iterable[Outgoing], *, now: float) -> Iterator[StatedPiece]:
         """Take in the messages of a tick; yield what holds if an interval has begun.
 
-        Parameters
-        ----------
-        now
-            Unix seconds, by the clock of the published times.
+        `now`: unix seconds, by the clock of the published times.
         """
         self._live.see(messages)
         turn = int(now // self._every_s)

@@ -109,10 +109,7 @@ def encode_batch(batch: Batch) -> bytes:
 def decode_batch(value: bytes) -> Batch:
     """Return the batch that was encoded.
 
-    Raises
-    ------
-    ValueError
-        If it is no batch.
+    Raises `ValueError` if it is no batch.
     """
     if value[:1] != BATCH:
         raise ValueError("this is no batch")
@@ -160,10 +157,7 @@ def encode_report(report: Report) -> bytes:
 def decode_report(value: bytes, *, n_lanes: int) -> Report:
     """Return the report that was encoded.
 
-    Raises
-    ------
-    ValueError
-        If it is none of so many districts.
+    Raises `ValueError` if it is none of so many districts.
     """
     lane, tick, batches, outcome, released, ended = unpack(value[1:])
     if not (

@@ -85,12 +85,7 @@ def stated(output: Output, source: int, window: int, content: Any) -> Iterator[b
 class LaneOutputs:
     """Joins what all sources state, and publishes it.
 
-    Parameters
-    ----------
-    n_sources
-        How many there are.
-    secret
-        See `Output.publisher`.
+    `secret`: see `Output.publisher`.
     """
 
     def __init__(self, outputs: Sequence[Output], *, n_sources: int, secret: bytes) -> None:
@@ -119,10 +114,7 @@ class LaneOutputs:
     def read(self, value: bytes) -> tuple[str, WindowPiece[Any]]:
         """Return the output, and a piece of what a source states of a window of it.
 
-        Raises
-        ------
-        ValueError
-            If it is none of these outputs and sources.
+        Raises `ValueError` if it is none of these outputs and sources.
         """
         name, source, window, piece, is_last, packed = unpack(value[1:])
         if (
@@ -176,10 +168,7 @@ def _stamped(output: Output, state: Any) -> list[Any]:  # noqa: ANN401  anything
 def _of_same_meaning(output: Output, stamped: list[Any]) -> Any:  # noqa: ANN401  see `_stamped`
     """Return a state that was made under settings with the same meaning.
 
-    Raises
-    ------
-    ValueError
-        If it was made under others.
+    Raises `ValueError` if it was made under others.
     """
     meaning, state = stamped
     if meaning != output.meaning(output.settings):

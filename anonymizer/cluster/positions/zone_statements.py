@@ -15,10 +15,7 @@ from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 class ZoneStatements:
     """Statements that wait for the tick in which they take effect.
 
-    Parameters
-    ----------
-    zones
-        Takes them in.
+    `zones`: takes them in.
     """
 
     def __init__(self, zones: DeviceZones) -> None:
@@ -36,10 +33,7 @@ class ZoneStatements:
     def apply(self, tick: int, *, bridges: Collection[str]) -> None:
         """Let those of a tick and of the ticks before take effect.
 
-        Parameters
-        ----------
-        bridges
-            Those that are there.
+        `bridges`: those that are there.
         """
         for due in sorted(each for each in self._waiting if each <= tick):
             for (bridge, topic), payload in self._waiting.pop(due).items():

@@ -32,10 +32,7 @@ def encode_due(due: DueWindow) -> bytes:
 def decode_due(value: bytes) -> DueWindow:
     """Return what was encoded.
 
-    Raises
-    ------
-    ValueError
-        If the bytes are none.
+    Raises `ValueError` if the bytes are none.
     """
     fields = unpack(memoryview(value)[1:]) if takes_long(value) else None
     if (

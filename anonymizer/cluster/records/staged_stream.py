@@ -100,10 +100,7 @@ class StagedStream(OpenStream):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state.
 
-        Raises
-        ------
-        ValueError
-            If it is of another stream, or this one was declared in another way.
+        Raises `ValueError` if it is of another stream, or this one was declared in another way.
         """
         if (state["name"], state["shape"]) != (self.stream.settings.name, self.stream.shape):
             raise ValueError("the stream was declared in another way")

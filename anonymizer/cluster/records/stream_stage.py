@@ -185,10 +185,7 @@ class StreamStage:
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of the same stage.
 
-        Raises
-        ------
-        ValueError
-            If it is of another stage, or of other streams.
+        Raises `ValueError` if it is of another stage, or of other streams.
         """
         state = unpack_state(f"stream {self.number}", snapshot)
         self._now = state["now"]

@@ -166,10 +166,7 @@ class HeldBudget:
 class BoundedCounts:
     """Counts devices so that each adds to a bounded number of intervals of a period.
 
-    Parameters
-    ----------
-    most_devices
-        Devices that are remembered in a period.
+    `most_devices`: devices that are remembered in a period.
     """
 
     def __init__(self, settings: "CountSettings", *, most_devices: int) -> None:
@@ -373,10 +370,7 @@ def noise_of(settings: "CountSettings") -> GaussianNoise | LaplaceNoise:
 
     With `w-event` it is the smaller one of two: few intervals in a row have Laplace noise.
 
-    Raises
-    ------
-    MissingExtraError
-        If OpenDP is not installed.
+    Raises `MissingExtraError` if OpenDP is not installed.
     """
     n_releases = settings.intervals_of_budget
     n_changed = 1 + (settings.trip_areas > 0) + settings.trip_durations  # the first is its cell

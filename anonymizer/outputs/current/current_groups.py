@@ -38,10 +38,7 @@ _DECODE = msgspec.json.Decoder(_Message).decode
 class LiveMessages:
     """The newest published message about each pseudonym.
 
-    Parameters
-    ----------
-    grace_s
-        How long a message is kept beyond its `until`: the next one may be on its way.
+    `grace_s`: how long a message is kept beyond its `until`: the next one may be on its way.
     """
 
     def __init__(self, *, grace_s: float) -> None:

@@ -53,10 +53,7 @@ COPY = Entities
 def entity(payload: bytes) -> bytes:
     """Return a message about a group as an NGSI-LD entity in normalized form [1]_.
 
-    Parameters
-    ----------
-    payload
-        A message about a group, or about one member of it.
+    `payload`: a message about a group, or about one member of it.
     """
     message: dict[str, Any] = msgspec.json.decode(payload)
     at = iso8601(message["time"])

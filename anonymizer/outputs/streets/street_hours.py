@@ -74,13 +74,9 @@ def street_hours(
 
     Parameters
     ----------
-    trace
-        True positions.
     settings
         The promise is `counts.k`, and `region.k_extra`. Positions in `zones` are left out, and with
         `trips.enabled` those near the ends of trips.
-    every_s
-        Length of an hour.
     rng
         Draws the secret of the thresholds, with `region.k_extra`.
 
@@ -123,10 +119,7 @@ def safe_hours(
 
     `secret`: of the thresholds; None: they are sharp.
 
-    Raises
-    ------
-    GuaranteeError
-        If a figure is about fewer than k devices.
+    Raises `GuaranteeError` if a figure is about fewer than k devices.
     """
     columns, rows = _safe(passages, intervals, streets.road_at >= 0, k, secret)
     _check(passages, columns, rows, k, SecretThresholds(secret).most_more(k))

@@ -87,11 +87,6 @@ class EndedTrips(NamedTuple):
 class TripWindows:
     """Follows the trips of devices, window by window.
 
-    Attributes
-    ----------
-    n_cells
-        Into how many cells the network is divided.
-
     Notes
     -----
     A window ends once, when all its trips are known to have ended: `trips.gap_s` or `trips.dwell_s`
@@ -110,6 +105,7 @@ class TripWindows:
         # A trip of now ends in this window or in the next one, or it is left out.
         self._windows = EndedWindows(self._every_s, known_after_s, n_ahead=1)
         self.n_cells = n_cells_of(network, settings.counts.k)
+        """Into how many cells the network is divided."""
         self._cell_at = compact_parts(network, self.n_cells)
         self._rows = DeviceRows(keys)
         self._trips: LiveTrips | None = None
@@ -230,17 +226,13 @@ class TripMessages:
         With coordinates, and its version.
     secret
         Of the thresholds.
-
-    Attributes
-    ----------
-    n_classes
-        Classes of trips, by why they were suppressed, empty if they were published.
     """
 
     def __init__(
         self, settings: "Settings", network: RoadNetwork, *, version: str, secret: bytes = b""
     ) -> None:
         self.n_classes: Counter[str] = Counter()
+        """Classes of trips, by why they were suppressed, empty if they were published."""
         self._every_s, self._network, self._version = settings.trips_out.every_s, network, version
         self._topic = settings.topics.trips
         self._n_cells = n_cells_of(network, settings.counts.k)

@@ -34,47 +34,34 @@ MOST_CLASSES = 100
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Stream:
-    """One stream of records, as declared.
-
-    Attributes
-    ----------
-    settings, promise, rule
-        The settings, and the promise and the windows that follow from them.
-    schema
-        The attributes that the criteria are checked on. A sensitive number with bands is
-        represented by its bands.
-    sensitive, measures
-        Sensitive attributes as reported, and measures. The columns of a joined record are its
-        quasi-identifiers, then its sensitive attributes, then its measures.
-    schema_code_of
-        For each sensitive attribute, the code in `schema` of each of its codes.
-    readers
-        Reader of each source.
-    columns_of
-        The columns that each source reports, in the order of its reader.
-    open_columns
-        The columns whose domain is what occurs in a window; until then it is empty.
-    shape
-        Digest that is equal for two declarations under which stored parts mean the same.
-    histories
-        Likewise, under which the histories of vehicles do; empty if no attribute lasts.
-    work
-        Work that a search may do in place of the time that it is given, see `Task`.
-    """
+    """One stream of records, as declared."""
 
     settings: StreamSettings
     schema: Schema
+    """The attributes that the criteria are checked on. A sensitive number with bands is represented
+    by its bands."""
     sensitive: tuple[Attribute, ...]
     measures: tuple[Attribute, ...]
+    """`sensitive`, `measures`: sensitive attributes as reported, and measures. The columns of a
+    joined record are its quasi-identifiers, then its sensitive attributes, then its measures."""
     schema_code_of: tuple[Int32Array, ...]
+    """For each sensitive attribute, the code in `schema` of each of its codes."""
     promise: Promise
     rule: WindowRule
+    """`settings`, `promise`, `rule`: the settings, and the promise and the windows that follow from
+    them."""
     readers: tuple[PartReader, ...]
+    """Reader of each source."""
     columns_of: tuple[tuple[int, ...], ...]
+    """The columns that each source reports, in the order of its reader."""
     open_columns: frozenset[int]
+    """The columns whose domain is what occurs in a window; until then it is empty."""
     shape: str
+    """Digest that is equal for two declarations under which stored parts mean the same."""
     histories: str
+    """Likewise, under which the histories of vehicles do; empty if no attribute lasts."""
     work: int | None = None
+    """Work that a search may do in place of the time that it is given, see `Task`."""
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -132,10 +119,7 @@ def declare(
 ) -> Stream:
     """Return the stream that the settings declare.
 
-    Raises
-    ------
-    SettingsError
-        If a domain is invalid, or if no class could ever keep the promise.
+    Raises `SettingsError` if a domain is invalid, or if no class could ever keep the promise.
     """
     trees = branches or {}
     of: dict[str, Attribute] = {}

@@ -143,11 +143,8 @@ class RecordFlow:
         `now`: unix seconds; `at_s`: of a monotonic clock; `places_of` returns up to where the
         transport was read for messages with these receipts, which is stored with them.
 
-        Raises
-        ------
-        StoreError
-            If the batch could not be stored. The flow is then ahead of the store and must be
-            made again from it.
+        Raises `StoreError` if the batch could not be stored. The flow is then ahead of the store
+        and must be made again from it.
         """
         self._store.check_space()
         self.router.forget(at_s=at_s)

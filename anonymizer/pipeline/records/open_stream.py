@@ -116,10 +116,7 @@ class OpenStream:
     def settle(self, n_parts: IntArray, outcome: UInt8Array) -> None:
         """Settle records of a closed window.
 
-        Parameters
-        ----------
-        n_parts, outcome
-            Number of parts of each record, and its `Outcome`, shape (n,).
+        `n_parts`, `outcome`: number of parts of each record, and its `Outcome`, shape (n,).
         """
         for each in np.unique(outcome[n_parts > 0]).tolist():
             self._accounts.settle(Outcome(each), int(n_parts[outcome == each].sum()))

@@ -47,10 +47,7 @@ def encode_window(release: PublishedWindow) -> bytes:
 def decode_release(value: bytes) -> ReleasedClasses | PublishedWindow:
     """Return what was encoded.
 
-    Raises
-    ------
-    ValueError
-        If the bytes are neither.
+    Raises `ValueError` if the bytes are neither.
     """
     rest = memoryview(value)[1:]
     try:

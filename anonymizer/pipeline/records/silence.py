@@ -81,10 +81,7 @@ class Heard:
 def heard_in(stream: Stream, reported: BoolArray) -> Heard:
     """Return what was heard of the sources in a window.
 
-    Parameters
-    ----------
-    reported
-        Whether each source reported a part of each record, shape (n, sources).
+    `reported`: whether each source reported a part of each record, shape (n, sources).
     """
     return heard_of(stream, silent_in(stream, len(reported), reported.sum(axis=0)))
 

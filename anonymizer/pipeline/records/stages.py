@@ -51,52 +51,36 @@ class InThread(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageContext:
-    """What the stages share.
-
-    Attributes
-    ----------
-    flow
-        The flow; its methods that change anything are called only through `in_store`.
-    in_store, in_worker
-        The thread for quick calls that change the store, and the one for slow computations.
-    wall, clock
-        The wall clock in unix seconds, and the seconds of a monotonic clock.
-    places_of
-        See `RecordFlow.take`.
-    """
+    """What the stages share."""
 
     flow: RecordFlow
+    """The flow; its methods that change anything are called only through `in_store`."""
     in_store: InThread
     in_worker: InThread
+    """`in_store`, `in_worker`: the thread for quick calls that change the store, and the one for
+    slow computations."""
     wall: Callable[[], float]
     clock: Callable[[], float]
+    """`wall`, `clock`: the wall clock in unix seconds, and the seconds of a monotonic clock."""
     places_of: Callable[[Sequence[int]], Mapping[str, int]] = lambda _: {}
+    """See `RecordFlow.take`."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageSignals:
-    """Events by which the stages wait for each other.
-
-    Attributes
-    ----------
-    drain
-        Set when no more windows should be closed.
-    over
-        Set when a window is due.
-    caught_up
-        Set when all windows that were due are closed.
-    closed
-        Set when there may be classes to publish, or no more will come.
-    last
-        Set when no more classes will come: those that the broker does not accept then wait for
-        the next start.
-    """
+    """Events by which the stages wait for each other."""
 
     drain: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when no more windows should be closed."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a window is due."""
     caught_up: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when all windows that were due are closed."""
     closed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there may be classes to publish, or no more will come."""
     last: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when no more classes will come: those that the broker does not accept then wait for the
+    next start."""
 
 
 async def intake_stage(
@@ -128,10 +112,7 @@ async def close_stage(
 ) -> None:
     """Anonymize and close each window that is due, until the drain.
 
-    Parameters
-    ----------
-    on_closed
-        Called after each window.
+    `on_closed`: called after each window.
     """
     try:
         while not signals.drain.is_set():

@@ -120,10 +120,7 @@ class Verified:
 def formed(portion: Portion, *, time_left: Callable[[], float]) -> Kept:
     """Return classes of the records of a portion, not verified yet.
 
-    Parameters
-    ----------
-    time_left
-        Passed to the model.
+    `time_left`: passed to the model.
     """
     stream, heard, past, records = portion.stream, portion.heard, portion.past, portion.records
     too_frequent = np.zeros(records.n, bool)
@@ -232,10 +229,7 @@ def memories_after(
 
     None where nothing is to be remembered, see `Remembered.after`, or nothing lasts.
 
-    Parameters
-    ----------
-    first_company
-        Above the numbers of all earlier classes of the stream.
+    `first_company`: above the numbers of all earlier classes of the stream.
     """
     if portion.past is None:
         return [None] * portion.records.n, 0

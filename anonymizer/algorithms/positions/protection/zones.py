@@ -36,22 +36,17 @@ class Zones:
     ----------
     circles, polygons
         They may overlap.
-
-    Attributes
-    ----------
-    centre, reach
-        Unit vector of each circle's centre, and the chord of its radius.
-    first_corner_of, corner
-        Corners of polygon p: `corner[first_corner_of[p]:first_corner_of[p + 1]]`, latitude and
-        longitude.
     """
 
     def __init__(self, circles: Sequence[Circle] = (), polygons: Sequence[Polygon] = ()) -> None:
         self.centre = unit_vectors([c.lat for c in circles], [c.lon for c in circles])
         self.reach = np.array([chord_of_m(c.radius_m) for c in circles]) + _ROUNDING
+        """`centre`, `reach`: unit vector of each circle's centre, and the chord of its radius."""
         self.first_corner_of = starts_of(np.array([len(p.corners) for p in polygons], np.int64))
         corners = chain.from_iterable(p.corners for p in polygons)
         self.corner = np.array(list(corners), np.float64).reshape(-1, 2)
+        """`first_corner_of`, `corner`: corners of polygon p:
+        `corner[first_corner_of[p]:first_corner_of[p + 1]]`, latitude and longitude."""
 
     @classmethod
     def joined(cls, parts: Sequence["Zones"]) -> "Zones":

@@ -12,10 +12,7 @@ _N_TRIALS, _MOST_STEPS = 4, 2000
 def lone(before: FloatArray, after: FloatArray) -> BoolArray:
     """Return which steps are one person who comes, goes, or moves, shape (steps,).
 
-    Parameters
-    ----------
-    before, after
-        Counts, shape (areas, steps); NaN where they are struck out.
+    `before`, `after`: counts, shape (areas, steps); NaN where they are struck out.
     """
     change = after - before
     n_more, n_less = (change == 1).sum(axis=0), (change == -1).sum(axis=0)

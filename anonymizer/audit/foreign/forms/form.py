@@ -133,10 +133,7 @@ def points(
 
     Where no column says whose they are, they are one person's, or bare if that is impossible.
 
-    Raises
-    ------
-    InputError
-        If it lacks a time or a place, or none can be used.
+    Raises `InputError` if it lacks a time or a place, or none can be used.
     """
     trace = trace_in(path, frame, stated)
     if who_is_who(frame, stated) is not None:
@@ -149,10 +146,7 @@ def points(
 def trace_in(path: Path, frame: pl.DataFrame, stated: Mapping[str, str]) -> Trace:
     """Return the positions in a table; without a column that says whose they are, of one id.
 
-    Raises
-    ------
-    InputError
-        As `points`.
+    Raises `InputError` as `points`.
     """
     frame, columns = _with_day(frame, columns_stated(frame, stated))
     who = who_is_who(frame, stated)

@@ -44,10 +44,7 @@ class _Tracks:
 def read(path: Path) -> pl.DataFrame:
     """Return the points of all tracks that have a time.
 
-    Raises
-    ------
-    InputError
-        If it is no XML, or a piece of it is endless.
+    Raises `InputError` if it is no XML, or a piece of it is endless.
     """
     check_size(path)
     tracks = _Tracks()

@@ -39,10 +39,7 @@ def check_size(path: Path) -> None:
 def json_of(path: Path, data: bytes | None = None) -> Any:  # noqa: ANN401  of JSON
     """Return what a JSON file, or some of its bytes, holds.
 
-    Raises
-    ------
-    InputError
-        If it is none, or too large.
+    Raises `InputError` if it is none, or too large.
     """
     if data is None:
         check_size(path)

@@ -20,10 +20,7 @@ def read(path: Path) -> pl.DataFrame:
     An object within a row, such as `{"location": {"lat", "lon"}}`, is spread out. Payloads that are
     no JSON, as of a device that goes offline, are left out.
 
-    Raises
-    ------
-    InputError
-        If it has no rows, or a line is neither JSON nor a topic and its payload.
+    Raises `InputError` if it has no rows, or a line is neither JSON nor a topic and its payload.
     """
     check_size(path)
     rows: list[dict[str, Any]] = []
@@ -39,10 +36,7 @@ def read(path: Path) -> pl.DataFrame:
 def read_array(path: Path) -> pl.DataFrame:
     """Return a row for each object of a JSON array, which may be within an object.
 
-    Raises
-    ------
-    InputError
-        If there is none.
+    Raises `InputError` if there is none.
     """
     found = json_of(path)
     if isinstance(found, dict):

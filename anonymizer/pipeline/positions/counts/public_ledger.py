@@ -33,8 +33,6 @@ class PublicLedger:
 
     Parameters
     ----------
-    settings
-        The whole settings.
     contributors
         Those of each fleet.
     secret

@@ -194,10 +194,7 @@ _N_OUTCOMES = 256
 class InputCounts:
     """Messages and positions of each input by outcome; `HELD` stands for a usable one.
 
-    Parameters
-    ----------
-    n_inputs
-        Number of inputs. What belongs to none is counted as of input -1.
+    `n_inputs`: number of inputs. What belongs to none is counted as of input -1.
     """
 
     def __init__(self, n_inputs: int) -> None:
@@ -244,10 +241,7 @@ class LocatedInputs:
     Trip ends hold positions back, so the input is remembered by device: one that reports to several
     inputs counts for the one that it reported to last.
 
-    Parameters
-    ----------
-    counts
-        Where they are counted.
+    `counts`: where they are counted.
     """
 
     def __init__(self, counts: InputCounts) -> None:

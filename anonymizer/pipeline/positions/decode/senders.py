@@ -126,11 +126,6 @@ class NameTable:
         If there was no room, it forgets more: those that were used least recently. It must be
         called often, because the age of a name is rounded up to the time between two calls.
 
-        Parameters
-        ----------
-        at_s, kept_s
-            Seconds of a monotonic clock.
-
         Returns
         -------
         The earlier numbers of the names that are left, in their new order; None: all are left.

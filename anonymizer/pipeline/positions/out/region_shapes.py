@@ -46,17 +46,9 @@ class RegionShapes(Protocol):
 def shapes_of(network: RoadNetwork, kind: str) -> RegionShapes:
     """Return what makes the shapes of regions in a network with coordinates.
 
-    Parameters
-    ----------
-    network
-        The public network.
-    kind
-        `nodes`, `roads`, `bbox`, `h3`, or `h3:` and a resolution.
+    `kind`: `nodes`, `roads`, `bbox`, `h3`, or `h3:` and a resolution.
 
-    Raises
-    ------
-    MissingExtraError
-        If `kind` is `h3` and the extra of this name is not installed.
+    Raises `MissingExtraError` if `kind` is `h3` and the extra of this name is not installed.
     """
     if kind == "roads":
         return _Roads(network)
@@ -71,10 +63,7 @@ def shapes_of(network: RoadNetwork, kind: str) -> RegionShapes:
 def h3_cells(resolution: int) -> CellOf:
     """Return what finds the H3 cell of a place.
 
-    Raises
-    ------
-    MissingExtraError
-        If the extra `h3` is not installed.
+    Raises `MissingExtraError` if the extra `h3` is not installed.
     """
     with extra("h3"):
         import h3  # noqa: PLC0415  an extra

@@ -472,12 +472,7 @@ class DeviceZones:
 def takes_no_part(deliveries: Iterable[Delivery], levels: Sequence[int]) -> dict[str, bool]:
     """Return whether each device takes no part by what it says last.
 
-    Parameters
-    ----------
-    deliveries
-        Statements, in their order.
-    levels
-        Of their topics, from which the id of the device comes.
+    `levels`: of their topics, from which the id of the device comes.
     """
     said = (_said_in(each, levels) for each in deliveries)
     return {device: _withdraws(payload) for device, payload in said}

@@ -69,10 +69,8 @@ def cloaking_operator(
 ) -> Operator:
     """Return the operator of the positions flow.
 
-    Raises
-    ------
-    SettingsError
-        If the network is too small for so many districts, or a plug-in does not fit.
+    Raises `SettingsError` if the network is too small for so many districts, or a plug-in does not
+    fit.
     """
     n = settings.region.districts
     if n == 1:
@@ -105,10 +103,7 @@ def district_maker(
 def districts_of(settings: "Settings", network: RoadNetwork) -> Districts:
     """Return the cut of the network, which anybody can compute.
 
-    Raises
-    ------
-    SettingsError
-        If the network is too small for so many districts.
+    Raises `SettingsError` if the network is too small for so many districts.
     """
     region = settings.region
     try:
@@ -194,10 +189,8 @@ def _levels(network: RoadNetwork, forest: SpanningForest, settings: "Settings") 
 def _plugged_cloak(settings: "Settings", network: RoadNetwork, name: str) -> Cloak:
     """Return the cloak of another distribution.
 
-    Raises
-    ------
-    SettingsError
-        If there is none, or if it does not even claim what mode and districts need.
+    Raises `SettingsError` if there is none, or if it does not even claim what mode and districts
+    need.
     """
     cloak: Cloak = plugins.load_plugin(plugins.CLOAKS, name)(network, settings)
     if settings.region.mode != "adka" and not cloak.reciprocal:

@@ -140,10 +140,7 @@ class Admission:
     def locate(self, decoded: Decoded, *, since: float, now: float) -> LocatedPositions:
         """Admit and locate the positions of a tick.
 
-        Parameters
-        ----------
-        since, now
-            Unix seconds between which the tick was open.
+        `since`, `now`: unix seconds between which the tick was open.
         """
         positions, slot, ts = self._admitted(decoded, since=since, now=now)
         located = self.intake.locate(positions, now=now)
@@ -379,10 +376,7 @@ class Fleet:
     def locate(self, decoded: Decoded, *, since: float, now: float) -> LocatedPositions:
         """Admit and locate the positions of a tick.
 
-        Parameters
-        ----------
-        since, now
-            Unix seconds between which the tick was open.
+        `since`, `now`: unix seconds between which the tick was open.
         """
         located = self._admission.locate(decoded, since=since, now=now)
         if self._demands is not None and self.device_zones is not None:
@@ -393,10 +387,7 @@ class Fleet:
     def publish(self, tick: TickRelease, *, wall_ahead_s: float) -> TickPart:
         """Return the messages of a release; before `forget`.
 
-        Parameters
-        ----------
-        wall_ahead_s
-            Added to published times.
+        `wall_ahead_s`: added to published times.
         """
         messages, message_of_member = self.engine.messages(
             tick, self.devices.pseudonyms, wall_ahead_s=wall_ahead_s

@@ -138,8 +138,6 @@ class PositionFlow:
         A network with coordinates, and its privacy zones.
     ledger
         Shared with the inbox. Only the event loop's thread uses it.
-    monotonic
-        Seconds by a clock that never goes back, for latencies.
     registries
         The places that each registry of the inputs lists, by its path.
     payload_secrets

@@ -135,14 +135,7 @@ class LightAudit:
     def see(self, release: Release, place_of: Int32Array, *, n_nodes: int) -> None:
         """Process a release.
 
-        Parameters
-        ----------
-        release
-            The release as published.
-        place_of
-            Node at which each slot is counted, negative for none.
-        n_nodes
-            Number of nodes in the network.
+        `place_of`: node at which each slot is counted, negative for none.
         """
         rows = np.flatnonzero(release.member < len(self._is_followed))
         rows = rows[self._is_followed[release.member[rows]]]

@@ -66,10 +66,7 @@ class LearnedStops:
     def learn(self, positions: Positions, node: Int32Array, *, now: float) -> None:
         """Take in the positions of a tick, with their nodes (negative: none).
 
-        Parameters
-        ----------
-        now
-            Unix seconds at which the tick closes.
+        `now`: unix seconds at which the tick closes.
         """
         if self._trips is None:
             self._trips = LiveTrips(self._rule, begins_s=-np.inf)

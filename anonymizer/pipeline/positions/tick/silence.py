@@ -98,13 +98,7 @@ def _rounded_down(n: int) -> int:
 
 
 class SilenceRule:
-    """Decides when a silence is reported, and with which reason.
-
-    Parameters
-    ----------
-    settings
-        The whole settings.
-    """
+    """Decides when a silence is reported, and with which reason."""
 
     def __init__(self, settings: "Settings") -> None:
         session, self._lasts = settings.session, settings.region.mode == "session"
