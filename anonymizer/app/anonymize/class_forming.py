@@ -45,6 +45,8 @@ class FormedClasses:
     """How many records were chosen to have none, under the limit of the plan."""
     in_time: bool
     """Whether no search was ended by its time budget."""
+    work: int = 0
+    """What the last search was given, 0 if there was none."""
 
 
 def former_of(
@@ -118,8 +120,10 @@ def form_classes(
     divided = most > 0 and searches(former.method)
     budgets: list[TimeBudget] = []
     used_up: list[bool] = []
+    given = 0
 
     def form(kept: IntArray, problem: Problem) -> Int32Array:
+        nonlocal given
         budget, share = whole_budget, 1.0
         if divided:
             share = _TIME_OF_TRIALS[len(budgets)]
@@ -167,7 +171,8 @@ def form_classes(
     class_of = np.full(whole.n, SUPPRESSED, np.int32)
     class_of[order[kept]] = found
     in_time = not any((*used_up, *(budget.ended_search for budget in budgets)))
-    return FormedClasses(class_of, whole.n - len(kept), in_time)
+    work = given if searches(former.method) else 0
+    return FormedClasses(class_of, whole.n - len(kept), in_time, work)
 
 
 def work_in(seconds: float, problem: Problem) -> int:
