@@ -30,7 +30,7 @@ def anonymize(
     out: Annotated[Path, typer.Option(help="The release: csv, csv.gz or parquet.")],
     options: TableOptions,
     report: Annotated[Path | None, typer.Option(help="The figures, as JSON.")] = None,
-    page: Annotated[Path | None, typer.Option(help="The figures, as HTML.")] = None,
+    page: Annotated[Path | None, typer.Option(help="The figures and plots, as HTML.")] = None,
     auditor_map: Annotated[
         Path | None,
         typer.Option(help="Which row became which, as csv. For the auditor only."),
@@ -68,7 +68,7 @@ def anonymize(
     from anonymizer.algorithms.models.registry import MODELS
 
     model = MODELS[options.model]
-    require(*model.extras_of(options.method))
+    require(*model.extras_of(options.method), *["plots"] * (page is not None))
     from anonymizer.algorithms.records.class_methods import search_is_compiled
     from anonymizer.algorithms.records.methods import searches
     from anonymizer.app.anonymize.plan import declared_of, make_plan

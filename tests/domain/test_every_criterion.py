@@ -132,7 +132,7 @@ def test_who_asks_for_it_gets_it_with_its_words(criterion: ClassCriterion) -> No
     asked = ASKED | {criterion.name: stated(criterion)}
     release = anonymizer.anonymize(PEOPLE, model="kld", **asked)
     assert getattr(release.report.asked, criterion.name) == stated(criterion)
-    text = page(release.report)
+    text = page(release.report, release._made.publication)
     assert escape(criterion.row.partition("{")[0]) in text
     required = {name: asked[name] for name in asked if name != "time_budget_s"}
     found = anonymizer.audit_table(release, PEOPLE, **required)

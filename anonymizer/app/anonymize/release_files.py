@@ -48,9 +48,9 @@ def write_release(anonymized: Anonymized, places: ReleasePaths) -> None:
     if places.report is not None:
         parts[places.report] = of_content(report.model_dump_json(indent=2) + "\n")
     if places.page is not None:
-        from anonymizer.app.anonymize.report_page import page  # noqa: PLC0415  few write one
+        from anonymizer.app.anonymize.report_page import page  # noqa: PLC0415  plots take long to load
 
-        parts[places.page] = of_content(page(report))
+        parts[places.page] = of_content(page(report, publication))
     form = ending(places.out)
     # Readers of parquet expect text; a csv becomes text as it is written.
     frame = publication.as_text() if form == ".parquet" else publication.frame

@@ -1,7 +1,9 @@
-"""HTML page of a report: what it says in words, and all of its figures."""
+"""HTML page of a report: what it says in words, its charts, and all of its figures."""
 
 from html import escape
 
+from anonymizer.app.anonymize.class_charts import class_sizes, losses, shares
+from anonymizer.app.anonymize.publication import Publication
 from anonymizer.app.anonymize.release_report import AnonymizeReport
 from anonymizer.audit.evidence.evidence_page import framed
 from anonymizer.notebooks import html_report
@@ -35,8 +37,8 @@ _WORDS = {
 }
 
 
-def page(report: AnonymizeReport) -> str:
-    """Return the report as HTML; it loads nothing from elsewhere."""
+def page(report: AnonymizeReport, publication: Publication) -> str:
+    """Return the report as HTML, with its charts; it loads nothing from elsewhere."""
     settings = report.settings
     title = f"{settings.table}, {settings.model} by {settings.method}"
     kept = [{"": each.what, "asked": each.asked, "reached": each.reached} for each in report.kept()]
@@ -49,6 +51,9 @@ def page(report: AnonymizeReport) -> str:
         html_report("What every class keeps", {"promise": kept}),
         "<h2>How likely a person is found</h2>",
         f"<p>{escape(_likelihood(report))}</p>",
+        _plot(class_sizes(publication.class_of, k=report.asked.k), "Sizes of the classes"),
+        _plot(losses(report), "Information loss of each quasi-identifier"),
+        _plot(shares(report), "Most frequent value of a class, of each quasi-identifier"),
         f"<div class=scroll>{html_report('All figures', figures)}</div>",
         "<h2>Words</h2>",
         *(f"<p><b>{escape(word)}</b>: {escape(text)}</p>" for word, text in _WORDS.items()),
@@ -75,3 +80,7 @@ def _likelihood(report: AnonymizeReport) -> str:
         f" probability of at most {1 / report.k:.1%} (1 in {report.k:,}, in the smallest class),"
         f" and of {mean:.1%} (1 in {1 / mean:,.1f}) on average over the published rows."
     )
+
+
+def _plot(png: str, text: str) -> str:
+    return f'<figure><img alt="{escape(text)}" src="data:image/png;base64,{png}"></figure>'
