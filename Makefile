@@ -59,10 +59,11 @@ $(STAMP): requirements-dev.txt pyproject.toml | $(RUNS)
 demo: $(RUNS)  ## watch raw positions go in and cloaked regions come out
 	$(BIN)/python -m anonymizer demo $(ARGS)
 
-# While the tests are collected, the other core compiles the kernels that take longest; nobody waits for that, and the
-# run itself says what is wrong.
+# While types are checked and tests are collected, the other core compiles the kernels that take longest: of searches,
+# of attacks that track, and of cells. Nobody waits for that, and the run itself says what is wrong.
 COMPILED  := $(VENV)/.compiled
-COMPILING := tests/algorithms/records/test_local_search.py
+COMPILING := tests/algorithms/records/test_local_search.py tests/algorithms/cells/test_pruning.py \
+	tests/audit/test_modes_under_attack.py::test_session_keeps_its_promise_over_epochs_under_both_adversaries
 
 $(COMPILED): $(STAMP)
 	@$(BIN)/python -m pytest -m "$(QUICK)" -p no:cacheprovider -n0 -qq $(COMPILING) > /dev/null 2>&1 &
@@ -213,10 +214,10 @@ soak: $(STAMP)  ## the slow proofs (with aedes, too, where there is npm, Java an
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p tests.poison -m "$(QUICK) and not compiled" $(PARALLEL) $(MEMORY) $(ARGS)
 
 # What a change forgets most often: pages that are generated, bounds, quoted lines, lists of names.
-FIGURES   := tests/test_figures.py::test_
-FORGOTTEN := $(FIGURES)pages_are_no_longer_than_they_were $(FIGURES)notes_keep_what_a_decision_rests_on \
-	$(FIGURES)settings_are_no_more_than_they_were tests/mutation/test_mutants.py::test_every_change_can_be_made \
-	tests/test_docs.py::test_what_is_generated_is_what_the_code_says
+FORGOTTEN := tests/test_figures.py tests/test_published_items.py \
+	tests/mutation/test_mutants.py::test_every_change_can_be_made \
+	tests/test_docs.py::test_what_is_generated_is_what_the_code_says \
+	tests/test_docs.py::test_every_link_of_the_repository_leads_to_a_file_of_it
 
 # Types take four times as long as all else, which has the other core meanwhile.
 check: $(STAMP)  ## format, lint, types, layers, dependencies, dead code, documentation, what is generated or bounded

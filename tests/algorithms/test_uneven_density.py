@@ -63,7 +63,7 @@ def test_the_variance_of_counts_is_that_of_the_densities_drawn() -> None:
     regions = csr_array((ALIKE, ((X // 8).astype(np.int64), np.arange(SIDE * SIDE))))
     cells = csr_array((ALIKE, (np.arange(SIDE * SIDE), (Y // 5).astype(np.int64))))
     n = np.array([30.0, 70.0])
-    counts = [n @ (shares_of(regions, drawn(rng, variance)) @ cells).toarray() for _ in range(4000)]
+    counts = [n @ (shares_of(regions, drawn(rng, variance)) @ cells).toarray() for _ in range(1500)]
     fit = DensityFit(ALIKE, np.full(HALVES.side.shape[0], variance))
     found = count_variance(HALVES, shares_of(regions, ALIKE), n, cells, fit)
     assert found == pytest.approx(np.var(counts, axis=0), rel=0.1)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 import polars as pl
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anonymizer
@@ -184,6 +184,7 @@ READERS: list[Callable[[Cells], Classes]] = [
 ]  # fmt: skip
 
 
+@settings(max_examples=15)  # eight readers each
 @given(cells=_columns())
 def test_every_reader_finds_the_same_classes_of_meaning(cells: list[str | None]) -> None:
     expected = of_a_frame(cells)

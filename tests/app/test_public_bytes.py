@@ -30,7 +30,7 @@ from tests.pipeline.positions.support import NOW, Rig, flow_settings
 ROADS = load_network("grid:12x12")
 K = 4
 N_OTHERS = 3 * K
-TTL_S, LEAVES_S, END_S = 20, 40, 90
+TTL_S, LEAVES_S, END_S = 20, 30, 70
 REPORT_S = 10
 HOME = 66
 OFF_DEG = 0.0085
@@ -198,7 +198,7 @@ def first_differences(one: list[dict[str, bytes]], other: list[dict[str, bytes]]
 AT_ANY_EDGE = pytest.mark.parametrize("n_own", range(K))
 
 
-BACK_AGAIN = [END_S, LEAVES_S + 30, LEAVES_S + 7]
+BACK_AGAIN = [END_S, LEAVES_S + 28, LEAVES_S + 7]
 """Never, after its groups have ended, and while they last."""
 
 

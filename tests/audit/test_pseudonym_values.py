@@ -231,6 +231,7 @@ def buses(folder: Path, *, side: int) -> Path:
 
 
 @pytest.mark.data
+@pytest.mark.soak
 def test_the_speeds_of_real_buses_undo_the_anonymity_that_their_regions_keep(
     tmp_path: Path,
 ) -> None:

@@ -75,6 +75,7 @@ def test_a_plan_has_room_for_its_devices() -> None:
     assert large.layout.n_workers > small.layout.n_workers
 
 
+@pytest.mark.soak
 def test_the_model_predicts_four_workers_within_a_fifth_and_how_long_two_and_four_take() -> None:
     stored = Stored.read()
     costs = with_hop(stored, costs_of(stored))

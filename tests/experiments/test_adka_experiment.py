@@ -39,6 +39,7 @@ from experiments.adka_results import expected_by_k, rows_by_k, run_rows, summary
 from experiments.result_files import network_files
 from tests import naive
 from tests.graphs import network_of, two_islands
+from tests.lanes import some
 
 GRID = load_network("grid:5x5")
 FILES = [
@@ -276,8 +277,8 @@ def test_the_same_seed_gives_the_same_files_whatever_the_readers_matplotlibrc(
         assert mpl.rcParams["figure.facecolor"] == "black"
     assert list(first) == FILES
     assert first == again
-    other = written(experiment_on(seed=2), tmp_path / "other")
-    assert [name for name in FILES if other[name] == first[name]] == ["manifest.json"]
+    other = written(experiment_on(seed=2), tmp_path / "other", formats=())
+    assert [name for name in other if other[name] == first[name]] == ["manifest.json"]
 
 
 def test_the_manifest_says_what_the_regions_depend_on(tmp_path: Path) -> None:
@@ -288,8 +289,7 @@ def test_the_manifest_says_what_the_regions_depend_on(tmp_path: Path) -> None:
     assert files == network_files(str(source)) == [source]
     assert network_files("grid:5x5") == []
     report = summary(experiment, source="net", seed=7)
-    formats = ("svg", "pdf")
-    paths = write_results(experiment, report, tmp_path / "out", inputs=files, formats=formats)
+    paths = write_results(experiment, report, tmp_path / "out", inputs=files, formats=("pdf",))
     assert [path.name for path in paths if path.suffix == ".pdf"] == [
         "density_k.pdf", "k_region_size.pdf", "adaptive_fixed.pdf", "region.pdf"
     ]  # fmt: skip
@@ -404,7 +404,7 @@ def test_only_the_surroundings_are_laid_out_where_there_are_no_coordinates(
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["san_francisco", "monaco", "usa_ny_topology"])
+@pytest.mark.parametrize("name", some(["san_francisco", "monaco", "usa_ny_topology"], ["monaco"]))
 def test_real_networks_give_all_files_and_regions_that_hold_k(tmp_path: Path, name: str) -> None:
     network = load_network(f"{os.environ['ANONYMIZER_DATA']}/networks/{name}", max_spacing_m=0)
     experiment = experiment_on(network, n_users=round(network.n_nodes * 5 / 3), n_runs=200)

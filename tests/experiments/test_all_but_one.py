@@ -8,7 +8,7 @@ from anonymizer.settings import Settings
 from experiments.all_but_one import Left, nodes_left, published
 
 CITY = load_network("city:1000")
-N, N_VICTIMS = 60, 16
+N, N_VICTIMS = 60, 10
 
 
 def found(place_devices: int) -> list[list[Left]]:

@@ -4,24 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from experiments.cells_experiment import (
-    OURS,
-    PUBLISHED,
-    TARGETS,
-    CellsResults,
-    run_cells,
-    write_cells,
-)
+from experiments import cells_experiment
+from experiments.cells_experiment import OURS, PUBLISHED, CellsResults, run_cells, write_cells
+
+TARGETS = (0.8, 0.95)
+"""Two of eight, each of which takes four seconds."""
 
 
 @pytest.fixture(scope="module")
 def found() -> CellsResults:
-    return run_cells(ks=(3, 10), ls=(1, 3), repeats=1)
+    with pytest.MonkeyPatch.context() as few:
+        few.setattr(cells_experiment, "TARGETS", TARGETS)
+        return run_cells(ks=(3,), ls=(1, 3), repeats=1)
 
 
 def test_every_promise_is_tried_by_both_procedures(found: CellsResults) -> None:
     tried = {(run.k, run.l, run.method) for run in found.runs}
-    assert tried == set(product((3, 10), (1, 3), (PUBLISHED, OURS)))
+    assert tried == set(product((3,), (1, 3), (PUBLISHED, OURS)))
     assert [run.target for run in found.minimized] == list(TARGETS)
 
 

@@ -60,6 +60,7 @@ def test_between_two_sizes_of_cells_the_one_that_tells_as_much_is_interpolated()
     )
 
 
+@pytest.mark.soak
 def test_larger_cells_of_one_fleet_tell_less(capsys: pytest.CaptureFixture[str]) -> None:
     few = ["--fleets=1", "--starts=1", "--targets=6"]
     main(["--fleet=even:60:400", *few, "--names=lasting", "--fewest=4"])

@@ -38,6 +38,7 @@ def of(scores: Sequence[Score], looks: int, how: str, mode: str) -> dict[str, fl
     return found.row()
 
 
+@pytest.mark.soak
 def test_chosen_looks_find_names_where_regions_are_followed(scores: Sequence[Score]) -> None:
     chosen = of(scores, 3, "chosen by the guess", "adka")
     assert chosen["success"] > 2 * chosen["control"]
@@ -45,6 +46,7 @@ def test_chosen_looks_find_names_where_regions_are_followed(scores: Sequence[Sco
     assert chosen["success"] >= of(scores, 3, "at random", "adka")["success"]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "how", ["at random", "a minute apart", "chosen by the guess", "chosen as learned"]
 )
@@ -53,6 +55,7 @@ def test_no_choice_finds_names_of_a_group(scores: Sequence[Score], how: str) -> 
     assert row["success"] < 0.25, "at most one in the members of a group"
 
 
+@pytest.mark.soak
 def test_chosen_places_find_names_where_regions_are_followed_and_none_of_a_group(
     scores: Sequence[Score],
 ) -> None:
@@ -73,6 +76,7 @@ def test_the_entropy_of_a_sure_answer_is_nothing() -> None:
     assert entropy[1] == pytest.approx([np.log(2), np.log(2)])
 
 
+@pytest.mark.soak
 def test_every_number_of_looks_is_a_row(scores: Sequence[Score]) -> None:
     assert len(scores) == 2 * (5 * 3 + 3 * 8)
     assert all(np.isfinite(score.success).all() for score in scores)

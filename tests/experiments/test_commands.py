@@ -243,8 +243,11 @@ def test_plots_are_written_in_the_formats_and_ranges_asked_for_and_the_json_hold
     manifest = json.loads((tmp_path / "manifest.json").read_text())["options"]
     assert manifest["ks"]["Adult"] == [5, 15]
     assert [manifest[name] for name in ("ds", "ls", "shares")] == [[1, 3], [2], [0.5, 1.0]]
-    kinds = {path.suffix for path in tmp_path.iterdir()}
-    assert kinds == {".csv", ".tex", ".json", ".jsonl", ".pdf"}
+    files = [*tmp_path.iterdir()]
+    assert {path.suffix for path in files} == {".csv", ".tex", ".json", ".jsonl", ".pdf"}
+    assert {path.stem for path in files if path.suffix == ".pdf"} == {
+        "over_k", "over_d", "over_l", "over_qis", "over_records", "readings", "leaks", "example"
+    }  # fmt: skip
     assert {row["records"] for row in report["times"]} == {50, 100}
     assert report["runs"] == json.loads((tmp_path / "summary.json").read_text())["runs"]
 
@@ -308,6 +311,7 @@ def test_the_multisource_command_repeats_the_papers_tables_on_adult(tmp_path: Pa
 
 
 @pytest.mark.data
+@pytest.mark.soak
 def test_the_adka_command_runs_on_a_real_network_with_its_attacks(tmp_path: Path) -> None:
     network = Path(os.environ["ANONYMIZER_DATA"], "networks", "monaco")
     words = ("adka", "--network", network, "--users", "60", "--runs", "20", "--out", tmp_path)

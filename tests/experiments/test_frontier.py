@@ -24,6 +24,7 @@ from experiments.kept_steps import KeptSteps
 from experiments.tracking_experiment import drive
 
 CITY = load_network("city:300")
+pytestmark = pytest.mark.soak  # one fleet, published in twelve ways
 
 
 def sparse(trace: Trace, every_s: int) -> Trace:
@@ -137,7 +138,6 @@ def test_the_files_hold_the_points(points: list[Point], tmp_path: Path) -> None:
     assert np.ptp(picture[..., :3]) > 0
 
 
-@pytest.mark.soak
 def test_the_command_publishes_a_simulated_city_in_every_way(tmp_path: Path) -> None:
     words = ["frontier", "--out", str(tmp_path), "--network", "city:300", "--devices", "30"]
     result = CliRunner(env={"COLUMNS": "200"}).invoke(

@@ -33,6 +33,7 @@ def test_a_cell_counts_by_how_much_more_it_holds_than_usual() -> None:
     assert weight == pytest.approx([1.5, 1.5, 0.5])
 
 
+@pytest.mark.soak
 def test_all_copies_together_tell_at_most_a_tenth_more_than_the_finest(
     found: dict[str, Joint],
 ) -> None:
@@ -40,6 +41,7 @@ def test_all_copies_together_tell_at_most_a_tenth_more_than_the_finest(
         assert max(found[reader].added("copy")) <= 1.1, reader
 
 
+@pytest.mark.soak
 def test_the_copy_is_what_its_partners_can_reckon_by_themselves(found: dict[str, Joint]) -> None:
     for joint in found.values():
         for trust in TRUSTS:
@@ -47,6 +49,7 @@ def test_the_copy_is_what_its_partners_can_reckon_by_themselves(found: dict[str,
             assert by_copy == pytest.approx(by_itself, rel=0.1)
 
 
+@pytest.mark.soak
 def test_a_copy_of_more_than_was_published_would_be_noticed(found: dict[str, Joint]) -> None:
     assert set(found) == set(READERS)
     for reader in READERS:

@@ -20,6 +20,7 @@ def found(settings: dict[str, Any]) -> Known:
 
 
 @pytest.mark.compiled
+@pytest.mark.soak
 def test_days_add_up_in_the_smallest_places_and_little_in_shared_ones() -> None:
     smallest, shared = found(SMALLEST), found({})
     assert np.array_equal(smallest.without, shared.without), "the same days"

@@ -24,7 +24,7 @@ from anonymizer.errors import SettingsError
 from experiments.compared_methods import Method
 from experiments.kept_steps import KeptSteps
 from experiments.leak_tables import leak_rows
-from experiments.multisource_charts import _finish, draw_over_l
+from experiments.multisource_charts import _finish, draw_over_d, draw_over_l
 from experiments.multisource_experiment import (
     DS,
     KS,
@@ -68,30 +68,28 @@ TABLES = [
     "runs.csv", "times.csv", "leaks.csv", "leaks.tex", "inferences.csv", "example.csv",
     "summary.json", "manifest.json",
 ]  # fmt: skip
-CHARTS = [
-    "over_k", "over_d", "over_l", "over_qis", "over_records", "readings", "leaks", "example",
-    "over_k_census", "over_d_census", "over_l_census", "over_qis_census", "over_records_census",
-]  # fmt: skip
 K = 20
+FEW = Ranges(ks={ADULT: (10, K), CENSUS: (100, 200)}, ds=(1, 2, 3), ls=(2, L), shares=(0.5, 1.0))
+"""The shape of the whole experiment; all of its values take four times as long."""
 
 
 @pytest.fixture(scope="module")
 def experiment() -> Multisource:
     studies = {ADULT: made_study(600, seed=1), CENSUS: made_census(900, seed=1)}
-    return run_multisource(studies, Plan(repeats=2, best_s=0.005))
+    return run_multisource(studies, Plan(repeats=2, best_s=0.005, ranges=FEW))
 
 
 @pytest.fixture(scope="module")
 def quick() -> Multisource:
     """Without a search, equal plans give equal results."""
-    return run_multisource({ADULT: made_study(300, seed=1)}, Plan(repeats=1, best_s=0))
+    return run_multisource({ADULT: made_study(300, seed=1)}, Plan(repeats=1, best_s=0, ranges=FEW))
 
 
 @pytest.fixture(scope="module")
 def out(experiment: Multisource, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that the results were written to."""
+    """The folder that the tables were written to; plots take a second each."""
     folder = tmp_path_factory.mktemp("results") / "deep" / "out"
-    write_results(experiment, summary(experiment), folder)
+    write_results(experiment, summary(experiment), folder, formats=())
     return folder
 
 
@@ -164,7 +162,7 @@ def test_plain_k_anonymity_leaks_and_k_d_does_not(experiment: Multisource) -> No
         assert len(run.leaks) == (0 if run.repeat else 2)  # each source to the other
         if run.trial.d > 1:
             assert leaked == 0
-        if run.trial.k == KS[ADULT][0] and run.trial.d == 1 and not run.repeat:
+        if run.trial.k == FEW.ks[ADULT][0] and run.trial.d == 1 and not run.repeat:
             assert leaked > 0
 
 
@@ -189,13 +187,13 @@ def test_a_line_has_the_trials_that_differ_in_one_thing(experiment: Multisource)
     runs = [
         r for r in experiment.runs if (r.trial.shape, r.trial.method) == (ADULT, Method.HILBERT)
     ]
-    for over, values in (("d", DS), ("share", SHARES), ("n_qis", (2, 3, 4, 5, 6))):
+    for over, values in (("d", FEW.ds), ("share", FEW.shares), ("n_qis", (2, 3, 4, 5, 6))):
         at = varied(runs, over, k=K)
         assert [where for where, _ in at] == list(values)
         assert {len(some) for _, some in at} == {2}
-    assert [where for where, _ in varied(runs, "k")] == list(KS[ADULT])
+    assert [where for where, _ in varied(runs, "k")] == list(FEW.ks[ADULT])
     over_l = varied(runs, "l", k=K)
-    assert [where for where, _ in over_l] == [1, *LS]
+    assert [where for where, _ in over_l] == [1, *FEW.ls]
     assert {len(some) for _, some in over_l} == {2}
 
 
@@ -203,7 +201,7 @@ def test_the_steps_are_told_in_order() -> None:
     done: list[float] = []
     run_multisource(
         {ADULT: made_study(100, seed=1)},
-        Plan(repeats=1, best_s=0),
+        Plan(repeats=1, best_s=0, ranges=FEW),
         progress=lambda part, _what: done.append(part),
     )
     assert done == sorted(done)
@@ -213,7 +211,8 @@ def test_the_steps_are_told_in_order() -> None:
 def test_what_is_interrupted_goes_on_and_ends_alike(quick: Multisource, tmp_path: Path) -> None:
     def end(so_far: Multisource) -> None:
         if so_far.done > 0.5:
-            write_results(so_far, summary(so_far), tmp_path)
+            write_results(so_far, summary(so_far), tmp_path, formats=())
+            draw_over_l(so_far, tmp_path / "some.png")
             raise KeyboardInterrupt
 
     studies = {ADULT: made_study(300, seed=1)}
@@ -221,9 +220,7 @@ def test_what_is_interrupted_goes_on_and_ends_alike(quick: Multisource, tmp_path
         run_multisource(studies, quick.plan, kept=KeptSteps(tmp_path, {}), partial_results=end)
     n_kept = KeptSteps(tmp_path, {}).n_kept
     assert n_kept > 20
-    assert {f"{name}.png" for name in CHARTS if "census" not in name} <= {
-        path.name for path in tmp_path.iterdir()
-    }
+    assert {*TABLES, "some.png"} <= {path.name for path in tmp_path.iterdir()}
     told: list[str] = []
     kept = KeptSteps(tmp_path, {})
     whole = run_multisource(
@@ -246,7 +243,7 @@ def test_more_repeats_go_on_from_fewer(quick: Multisource, tmp_path: Path) -> No
 
 def test_the_files_hold_all_runs(experiment: Multisource, out: Path) -> None:
     files = {path.name for path in out.iterdir()}
-    assert files == {*TABLES, *(f"{name}.png" for name in CHARTS)}
+    assert files == {*TABLES}
     rows = list(csv.DictReader((out / "runs.csv").read_text().splitlines()))
     told = json.loads((out / "summary.json").read_text())
     assert [row["k"] for row in rows] == [str(row["k"]) for row in told["runs"]]
@@ -265,7 +262,7 @@ def test_the_manifest_says_what_the_results_depend_on(quick: Multisource, tmp_pa
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["versions"].keys() >= {"python", "numpy", "numba"}
     assert {name: manifest["options"][name] for name in ("repeats", "best_s", "seed", "ds")} == {
-        "repeats": 1, "best_s": 0, "seed": 1, "ds": list(DS)
+        "repeats": 1, "best_s": 0, "seed": 1, "ds": list(FEW.ds)
     }  # fmt: skip
     assert re.fullmatch("[0-9a-f]{64}", manifest["input"]["t.csv"])
 
@@ -315,10 +312,11 @@ def test_equal_plans_give_equal_files_whatever_the_matplotlibrc(
         assert first.read_bytes() == second.read_bytes()
 
 
-def test_every_method_is_drawn(out: Path) -> None:
-    for name in ("over_k.png", "over_d.png", "over_qis.png"):
-        assert min(shares_of(out / name, BLUE, RED, ORANGE, TEAL)) > 0.0003
-    assert shares_of(out / "over_l.png", RED) == [0]
+def test_every_method_is_drawn(experiment: Multisource, tmp_path: Path) -> None:
+    draw_over_d(experiment, tmp_path / "d.png")
+    assert min(shares_of(tmp_path / "d.png", BLUE, RED, ORANGE, TEAL)) > 0.0003
+    draw_over_l(experiment, tmp_path / "l.png")
+    assert shares_of(tmp_path / "l.png", RED) == [0]
 
 
 @pytest.mark.parametrize(("values", "scale"), [((1.0, 40.0), "log"), ((3.0, 40.0), "linear")])
@@ -402,6 +400,7 @@ def adult() -> StudyFiles:
 
 
 @pytest.mark.data
+@pytest.mark.soak  # `test_commands.py` repeats the tables of the paper with fewer values
 @pytest.mark.timeout(600)
 def test_on_adult_the_reproduction_is_near_what_the_paper_prints(tmp_path: Path) -> None:
     experiment = run_multisource({ADULT: read_study(adult())}, Plan(repeats=1, best_s=0.2))
@@ -467,7 +466,7 @@ def test_the_census_is_read_as_it_is_distributed_and_tried_over_everything(
 
 def test_a_made_census_bears_no_figure_of_the_paper_whatever_its_size() -> None:
     study = made_census(900, seed=1)
-    plan = Plan(repeats=1, best_s=0, ranges=Ranges(shares=(1.0,)))
+    plan = Plan(repeats=1, best_s=0, ranges=replace(FEW, shares=(1.0,)))
     found = run_multisource({ADULT: made_study(300, seed=1), CENSUS: study}, plan)
     assert not any(row["paper_s"] for row in time_rows(found))
     assert not any(row.by_the_paper for row in found.leak_rows)
@@ -478,7 +477,7 @@ def test_a_made_census_bears_no_figure_of_the_paper_whatever_its_size() -> None:
 @pytest.mark.soak
 def test_a_whole_census_is_drawn_by_its_records_and_promises(tmp_path: Path) -> None:
     read = replace(made_census(900, seed=1), is_made=False, is_census=True, name="census.txt")
-    plan = Plan(repeats=1, best_s=0, ranges=Ranges(shares=(1.0,)))
+    plan = Plan(repeats=1, best_s=0, ranges=replace(FEW, shares=(1.0,)))
     whole = run_multisource({ADULT: made_study(300, seed=1), CENSUS: read}, plan)
     paths = write_results(whole, summary(whole), tmp_path)
     drawn = {each.stem for each in paths if each.suffix == ".png"}

@@ -16,6 +16,7 @@ def found() -> dict[tuple[int, ...], TwoExports]:
     return {each.ks: each for each in two_exports(driven, [(5,), (5, 6)], n_targets=4)}
 
 
+@pytest.mark.soak
 def test_a_second_export_of_an_hour_tells_more(found: dict[tuple[int, ...], TwoExports]) -> None:
     one, two = found[5,], found[5, 6]
     assert one.blind <= one.belief <= two.belief

@@ -66,6 +66,7 @@ def exact_numbers(place: np.ndarray, n: int) -> np.ndarray:
     return np.stack([np.bincount(now[now >= 0], minlength=n) for now in place])
 
 
+@pytest.mark.soak
 def test_a_duration_that_is_added_changes_no_drawn_median_beyond_its_budget() -> None:
     """The shares of many draws, without and with one more long trip."""
     rng, epsilon, n = np.random.default_rng(1), 1.0, 40_000

@@ -18,6 +18,7 @@ def found() -> Victims:
     return victims_of(scene, CITY, Settings(), None, n_starts=1, n_targets=20, seed=0)[0]
 
 
+@pytest.mark.soak
 def test_each_victim_is_of_one_kind_by_company_by_place_and_by_how_far_it_went(
     found: Victims,
 ) -> None:
@@ -26,6 +27,7 @@ def test_each_victim_is_of_one_kind_by_company_by_place_and_by_how_far_it_went(
     assert [sum(rest[:3]), sum(rest[3:6]), sum(rest[6:])] == [n, n, n]
 
 
+@pytest.mark.soak
 def test_who_drives_among_parked_devices_has_them_in_its_groups(found: Victims) -> None:
     assert found.standing.max() > 0.2
     assert (found.standing < 1.0).all(), "the victim itself drives"

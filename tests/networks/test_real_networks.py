@@ -35,7 +35,10 @@ def folder() -> Path:
         ("porto_alegre", (15_266, 21_171, 21_070, 15_147)),
         ("sydney", (33_113, 75_379, 38_962, 32_956)),
         ("usa_ny_topology", (264_346, 365_050, 365_050, 264_346)),
-        ("usa_fla_topology", (1_070_376, 1_343_951, 1_343_951, 1_070_376)),
+        pytest.param(
+            *("usa_fla_topology", (1_070_376, 1_343_951, 1_343_951, 1_070_376)),
+            marks=pytest.mark.soak,
+        ),
     ],
 )
 def test_a_real_network_has_the_size_its_description_states(

@@ -70,7 +70,7 @@ def _score(adult: Adult, rows: ColumnArray, model: ClassifierMixin) -> float:
     [
         DecisionTreeClassifier(random_state=0),
         DecisionTreeClassifier(min_samples_leaf=20, random_state=0),
-        RandomForestClassifier(20, random_state=0),
+        pytest.param(RandomForestClassifier(20, random_state=0), marks=pytest.mark.soak),
     ],
     ids=["tree", "careful tree", "forest"],
 )

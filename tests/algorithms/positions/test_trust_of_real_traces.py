@@ -2,6 +2,7 @@
 
 import math
 import os
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +36,7 @@ class Reports(NamedTuple):
         return Reports(self.slot[rows], self.ts[rows], self.lat[rows], self.lon[rows])
 
 
+@cache
 def reports_of(name: str) -> tuple[Reports, pl.DataFrame]:
     table = pl.read_parquet(Path(os.environ["ANONYMIZER_DATA"]) / "traces" / name).sort(
         "ts", maintain_order=True
@@ -44,8 +46,10 @@ def reports_of(name: str) -> tuple[Reports, pl.DataFrame]:
     return Reports(slot, ts, lat, lon), table
 
 
-def refused(reports: Reports) -> BoolArray:
-    """Return which reports trust refuses, tick by tick."""
+@cache
+def refused_of(name: str) -> BoolArray:
+    """Return which reports of a trace trust refuses, tick by tick."""
+    reports, _ = reports_of(name)
     trust, n = Trust(kept_s=KEPT_S), len(reports.slot)
     of_tick = np.floor(reports.ts / TICK_S)
     cuts = [0, *(np.flatnonzero(np.diff(of_tick)) + 1).tolist(), n]
@@ -115,7 +119,7 @@ def trips_in(reports: Reports) -> list[Trip]:
 def test_every_trip_that_can_be_driven_is_still_told(name: str, least: int) -> None:
     reports, _ = reports_of(name)
     kept: dict[int, list[Trip]] = {}
-    for trip in trips_in(reports.only(~refused(reports))):
+    for trip in trips_in(reports.only(~refused_of(name))):
         kept.setdefault(trip.slot, []).append(trip)
     trips = trips_in(reports)
     lost = [
@@ -134,7 +138,7 @@ def test_every_trip_that_can_be_driven_is_still_told(name: str, least: int) -> N
 def test_taxis_lose_hardly_more_than_any_rule_with_one_place_an_id_loses() -> None:
     """A tenth of a percent cannot be had: five ids are two vehicles each."""
     reports, _ = reports_of(TAXIS)
-    found = refused(reports)
+    found = refused_of(TAXIS)
     slots, n_of = np.unique(reports.slot[found], return_counts=True)
     shared = slots[np.argsort(-n_of)[:5]]
     least, n = least_lost(reports, slots), len(found)
@@ -144,8 +148,8 @@ def test_taxis_lose_hardly_more_than_any_rule_with_one_place_an_id_loses() -> No
 
 
 def test_buses_lose_less_than_a_tenth_of_a_percent_and_no_trip() -> None:
-    reports, table = reports_of(BUSES)
-    found = refused(reports)
+    _, table = reports_of(BUSES)
+    found = refused_of(BUSES)
     assert 0 < found.mean() < 0.001
     trips = table.with_columns(refused=pl.Series(found)).drop_nulls("trip_id")
     of_trip = trips.group_by("device_id", "trip_id").agg(pl.col("refused").mean(), n=pl.len())

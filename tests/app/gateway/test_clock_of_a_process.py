@@ -29,7 +29,6 @@ from tests.end_to_end import (
     send,
     witness,
 )
-from tests.lanes import some
 from tests.pipeline.records.made import LENGTH_S, traffic
 
 __all__ = ["compiled"]
@@ -127,8 +126,9 @@ async def end(gateway: Gateway) -> None:
     assert time.monotonic() - began < 10.0 * SLOW
 
 
-# The other jumps, in one process: test_clock_jumps.py.
-@pytest.mark.parametrize("jump", some(JUMPS, ["ten years on"]))
+# In one process: test_clock_jumps.py.
+@pytest.mark.soak
+@pytest.mark.parametrize("jump", JUMPS)
 async def test_a_process_whose_clock_jumps_goes_on_and_ends_in_time(
     jump: str, broker: LocalBroker, tmp_path: Path
 ) -> None:
@@ -152,6 +152,8 @@ async def test_after_ten_years_ahead_the_command_lets_records_go_on(
             await machine.positions_flow(watching)
             await machine.records_flow(watching)
             machine.put(0.0)
+            await gateway.program.logged("the system's clock has jumped")
+            await machine.positions_flow(watching)
             await machine.send_records()
             said = await gateway.get("/readyz")
             assert "parts of times before 20" in said.text

@@ -23,7 +23,7 @@ from tests.promises import (
     pseudonyms_without_device,
 )
 
-WALL_S = 20
+WALL_S = 8
 DELAY_S = 3.0
 """What a machine may need to carry a message into a tick, beyond what the latest one of all took to
 the witness: at a load of 15 on two cores that is many seconds."""

@@ -706,6 +706,7 @@ def test_the_front_of_the_breast_cancer_table_keeps_what_it_says(tmp_path: Path)
 
 
 @pytest.mark.data
+@pytest.mark.soak
 def test_200_configurations_of_adult_take_two_cores_less_than_a_minute(tmp_path: Path) -> None:
     table = read_table(Path(os.environ["ANONYMIZER_DATA"]) / "adult" / "adult_uci_32561.csv.gz")
     qis = [

@@ -20,6 +20,7 @@ from anonymizer.files.traces import trace_of
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from experiments.blur_schemes import SCHEMES
+from tests.lanes import some
 
 pytestmark = pytest.mark.data
 BROKEN = (
@@ -59,7 +60,7 @@ def _report(release: AnyRelease, taxis: Trace, owner: np.ndarray | None) -> Fore
     return attacked(ForeignCase(release, taxis, None, owner=owner))
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", some(BROKEN, ["precision bits", "cells without ids"]))
 def test_a_blur_of_real_taxis_is_broken(name: str, taxis: Trace) -> None:
     scheme = next(each for each in SCHEMES if each.name == name)
     release, owner = scheme.publish(taxis, np.random.default_rng(1))
