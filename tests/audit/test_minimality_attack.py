@@ -1,4 +1,4 @@
-"""The minimality attack in an audit of a table: it needs the original, and nothing of the method."""
+"""The minimality attack in an audit: it needs the original table, and nothing of the method."""
 
 from pathlib import Path
 
@@ -44,6 +44,7 @@ def test_who_is_in_a_class_for_their_value_is_named(promise: Promise) -> None:
     assert finding.holds is False
     assert finding.figures["average"] == 1
     assert finding.figures["guess"] == pytest.approx(1 / 6)
+    assert not finding.required
 
 
 def test_who_is_there_by_chance_is_not() -> None:

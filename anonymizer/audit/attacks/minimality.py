@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from anonymizer.audit.attack import ONE_IN_K, Attack, Criterion, Question, Subject
+from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.findings import Finding
 from anonymizer.audit.mathematics.minimality import minimality
 from anonymizer.audit.table_case import TableCase
 from anonymizer.domain.promises import bounds_sensitive
 
-_BAR = "below twice a guess, but for chance"
+_BAR = "below twice that without the release, but for chance"
 
 
 def named_owners(case: TableCase) -> Iterator[Finding]:
@@ -31,12 +31,13 @@ def named_owners(case: TableCase) -> Iterator[Finding]:
             attribute=attribute.name,
             figures={
                 "average": found.success,
-                "guess": found.guess,
+                "average_alike": found.alike,
+                "guess": found.blind,
                 "n": found.n,
                 "n_classes_tried": found.n_tried,
             },
             bar=_BAR,
-            holds=not found.names,
+            holds=not found.names if found.n_tried else None,
         )
 
 
@@ -51,9 +52,9 @@ ATTACK = Attack(
             "Is the only person of a class with a sensitive value named, because the release would "
             "lose less if it were anybody else's?",
             ("average",),
-            ("guess",),
+            ("guess", "average_alike"),
             "n",
-            against=ONE_IN_K,
+            against="a blind guess, or who is most like others with the value",
             bar=_BAR,
         ),
     ),

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.records.verification import verify_classes
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 
@@ -28,8 +28,10 @@ _MOST_CLASSES, _MOST_MEMBERS = 200, 100
 guess is hardly ever right."""
 _NEAR, _MOVES = 8, 40
 """Classes near one that rows may go to or come from, and the best moves that are tried."""
+_MOST_LIKE = 2_000
+"""Others with a value among whom the nearest is looked for."""
 _SURE = 3.1
-"""Standard deviations above a guess that chance has once in a thousand times."""
+"""Standard deviations that chance reaches once in a thousand times."""
 _TINY = 1e-9
 _NOBODY = -1
 
@@ -40,18 +42,26 @@ class Minimality:
 
     success: float
     """Mean probability, over the classes in which one member leaves less to gain than another."""
-    guess: float
-    """The same of a blind guess among the members of these classes."""
+    blind: float
+    alike: float
+    """`blind`, `alike`: the same of a blind guess among the members of these classes; and of naming
+    who is nearest to somebody else with the value, in classes formed by nearness alone: values go
+    with quasi-identifiers."""
     n: int
     n_tried: int
     """`n`, `n_tried`: these classes, and all that were attacked."""
     deviations: float
-    """By how many standard deviations the success is above a guess."""
+    """By how many standard deviations the success is above the better of both."""
+
+    @property
+    def control(self) -> float:
+        """The success of who knows the table, and not the release: the better of both."""
+        return max(self.blind, self.alike)
 
     @property
     def names(self) -> bool:
-        """Whether values are named, beyond chance and twice as often as by a guess."""
-        return self.deviations > _SURE and self.success >= 2 * self.guess
+        """Whether values are named, beyond chance and twice as often as without the release."""
+        return self.deviations > _SURE and self.success >= 2 * self.control
 
 
 class _Classes(NamedTuple):
@@ -84,10 +94,11 @@ class _Move(NamedTuple):
 
 
 class _Trial(NamedTuple):
-    """The members of a class, the only one with a value, and moves that would lose less."""
+    """Members of a class, the only one with a value, classes near, and moves that would gain."""
 
     own: IntArray
     owner: int
+    near: Sequence[int]
     moves: Sequence[_Move]
 
 
@@ -116,22 +127,23 @@ def minimality(
     Notes
     -----
     Loss is that of ranges (`Cost.RANGE`), whatever was minimized: by another, the attack is weaker.
-    Of the values that one person of a class has alone, the rarest is attacked. O(n columns + n log n
-    + 200 classes qis), and some seconds at most for what is tried.
+    Of the values that one person of a class has alone, the rarest is attacked. O(n log n + n
+    columns + 200 classes qis), and some seconds at most for what is tried.
     """
     rng = np.random.default_rng(seed)
     loss = _Loss(schema)
     classes = _by_class(records, loss, class_of)
-    trials = [
-        _Trial(own, owner, _moves(classes, number, loss, promise.k))
-        for number, own, owner in _owners(classes, column, rng)
-    ]
+    trials = []
+    for number, own, owner in _owners(classes, column, rng):
+        near = _near(classes, number, loss)
+        trials.append(_Trial(own, owner, near, _moves(classes, number, near, loss, promise.k)))
     tried = _Tried(classes, column)
     for trial in trials:
         tried.add(trial)
     is_kept = tried.kept(records, schema, promise)
     leaves = [_left_to_gain(trial, classes.sensitive[:, column], is_kept) for trial in trials]
-    return _summary(trials, leaves)
+    alike = [_named_by_likeness(each, classes, column, loss, rng) for each in trials]
+    return _summary(trials, leaves, [each for each in alike if each is not None])
 
 
 class _Loss:
@@ -183,13 +195,9 @@ def _owners(
             return
 
 
-def _moves(classes: _Classes, number: int, loss: _Loss, k: int) -> list[_Move]:
+def _moves(classes: _Classes, number: int, near: Sequence[int], loss: _Loss, k: int) -> list[_Move]:
     """Return the moves by which least would be lost, were it not for the promise."""
-    found = [
-        each
-        for other in _near(classes, number, loss)
-        for each in _moves_between(classes, number, other, loss, k)
-    ]
+    found = [each for other in near for each in _moves_between(classes, number, other, loss, k)]
     return sorted(found, key=lambda move: -move.gain)[:_MOVES]
 
 
@@ -341,20 +349,57 @@ def _left_to_gain(trial: _Trial, value_of: Int32Array, is_kept: Iterator[bool]) 
     return gain
 
 
-def _summary(trials: Sequence[_Trial], gains: Sequence[FloatArray]) -> Minimality:
-    success, guess, variance = [], [], 0.0
-    for trial, gain in zip(trials, gains, strict=True):
-        n, least = len(gain), gain <= gain.min() + _TINY
-        n_named = int(least.sum())
-        if n_named < n:
-            success.append(float(least[trial.own == trial.owner][0]) / n_named)
-            guess.append(1 / n)
-            variance += 1 / (n_named * n) - 1 / n**2
-    beyond = sum(success) - sum(guess)
+def _named_by_likeness(
+    trial: _Trial, classes: _Classes, column: int, loss: _Loss, rng: np.random.Generator
+) -> float | None:
+    """Return how probably an owner is named by who knows the table alone; None: there is none.
+
+    In a class that is formed by nearness alone, of rows of this class and of those near it, who is
+    nearest to somebody else with the value is named.
+    """
+    value = classes.sensitive[:, column]
+    around = np.concatenate([trial.own, *(classes.rows(other) for other in trial.near)])
+    middle = classes.qi[rng.choice(around)]
+    away = loss(np.minimum(classes.qi[around], middle), np.maximum(classes.qi[around], middle))
+    away += _TINY * rng.random(len(around))  # ties
+    own = around[np.argsort(away)[: len(trial.own)]]
+    alone = own[np.bincount(value[own])[value[own]] == 1]
+    if not len(alone):
+        return None
+    owner = alone[np.argmin(np.bincount(value)[value[alone]])]
+    others = np.flatnonzero(value == value[owner])
+    others = others[others != owner]
+    if not len(others):
+        return 1 / len(own)
+    if len(others) > _MOST_LIKE:
+        others = rng.choice(others, _MOST_LIKE, replace=False)
+    qi, like = classes.qi[own][:, None], classes.qi[others]
+    away = loss(np.minimum(qi, like), np.maximum(qi, like)).min(axis=1)
+    return _success(own, int(owner), away <= away.min() + _TINY)
+
+
+def _summary(
+    trials: Sequence[_Trial], gains: Sequence[FloatArray], likeness: Sequence[float]
+) -> Minimality:
+    tells = [(t, gain) for t, gain in zip(trials, gains, strict=True) if np.ptp(gain) > _TINY]
+    success = [_success(t.own, t.owner, gain <= gain.min() + _TINY) for t, gain in tells]
+    blind = [1 / len(gain) for _, gain in tells]
+    alike = list(likeness) or [0.0]
+    if not success:
+        return Minimality(0.0, 0.0, float(np.mean(alike)), 0, len(trials), 0.0)
+    control = alike if np.mean(alike) > np.mean(blind) else blind
+    variance = sum(float(np.var(each)) / len(each) for each in (success, control))
+    beyond = float(np.mean(success) - np.mean(control))
     return Minimality(
-        success=float(np.mean(success)) if success else 0.0,
-        guess=float(np.mean(guess)) if guess else 0.0,
+        success=float(np.mean(success)),
+        blind=float(np.mean(blind)),
+        alike=float(np.mean(alike)),
         n=len(success),
         n_tried=len(trials),
-        deviations=beyond / sqrt(variance) if variance else 0.0,
+        deviations=beyond / max(sqrt(variance), _TINY),
     )
+
+
+def _success(own: IntArray, owner: int, named: BoolArray) -> float:
+    """Return how probably the owner is drawn from those that are named."""
+    return float(named[own == owner][0]) / float(named.sum())
