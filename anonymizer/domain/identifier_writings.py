@@ -10,21 +10,26 @@ from ipaddress import IPv6Address
 from anonymizer.domain.plain_forms import bare_form, in_latin_letters, plain_form
 
 _SCHEME = r"(?i)^ *(?:tel|sms|callto|sips?|mailto|(?:urn:)?(?:uuid|imei|vin)): *(.)"
-_TITLE = r"(?i)^ *(?:(?:dr|prof|med|phil|ing|dipl)"
+_TITLES = "dr|prof|med|phil|ing|dipl|mrs?|ms|miss|herrn?|frau|mme|mlle|monsieur|madame"
+_TITLE = rf"(?i)^ *(?:(?:{_TITLES})"
+_DEGREE = r"(?:ph\.? ?d|m\.?d|mba|esq|[mb]\.?sc)\.?"
+_GENERATION = r"[js]r|iii?|iv"
 WRITINGS = (
     (_SCHEME, "$1"),
     (r"^[^<>@]*<([^<>@ ]+@[^<>@ ]+)>$", "$1"),
     (r"^(\+|00)([0-9 -]{1,6})\(0\)", "$1$2"),
     (r"^0[xX]([0-9a-fA-F]+)$", "$1"),
+    (rf"(?i)^([^0-9]+?)(?:, *| +){_DEGREE}$", "$1"),
+    (rf"(?i)^([^0-9]+?), *({_GENERATION})\.?$", "$1 $2"),
     (r"^([^0-9,;:@/]+), *([^0-9,;:@/]+)$", "$2 $1"),
     (rf"{_TITLE}(?:\. *| +))+([^0-9]+)$", "$1"),
 )
-"""A mail address with a name around, a trunk prefix, hexadecimal digits, the last name first, and
-titles, which some write."""
+"""A mail address with a name around, a trunk prefix, hexadecimal digits, degrees and `Jr.` behind
+a comma or none, the last name first, and titles, which some write."""
 LONG_ADDRESS = r"(?i)^\[?(?:[0-9a-f:]*::[0-9a-f:.]*|(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4})\]?$"
 ANY = (
     r"(?i)^0x|^ *(?:tel|sms|callto|sip|mailto|urn|uuid|imei|vin)|<.*@|\(0\)|::|(?::.*){7}"
-    r"|, *[^0-9]+$|^ *(?:dr|prof|dipl)[. ]"
+    rf"|, *[^0-9]+$|^ *(?:{_TITLES})[. ]|[, ]{_DEGREE}$"
 )
 _SPELLED_OUT = str.maketrans(
     {"\u00e4": "ae", "\u00f6": "oe", "\u00fc": "ue", "\u00f8": "oe", "\u00e5": "aa", "\u00e6": "ae"}

@@ -56,8 +56,8 @@ class Fold(BaseModel):
         if not self.n_values:
             return f"{self.column}: {self.n_cells:,} cells say that there is no value: {self.how}"
         return (
-            f"{self.column}: {self.n_writings:,} writings count as {self.n_values:,} values"
-            f" ({self.how}; {self.n_cells:,} cells)"
+            f"{self.column}: {self.n_writings:,} writings count as {self.n_values:,}"
+            f" {'value' if self.n_values == 1 else 'values'} ({self.how}; {self.n_cells:,} cells)"
         )
 
 

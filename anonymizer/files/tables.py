@@ -181,6 +181,8 @@ def _form(path: Path) -> str:
 
 def no_column(path: Path | str, name: str, there: Sequence[str]) -> InputError:
     """Return the error of a column that a table lacks, with the one that was probably meant."""
+    if "," in name and {part.strip() for part in name.split(",")} <= {*there}:
+        return InputError(f"{path}: no column {name}: it takes one, so repeat it for each")
     written = {column.casefold(): column for column in reversed(there)}
     near = get_close_matches(name.casefold(), written, n=1, cutoff=_LIKENESS)
     meant = f"; did you mean {written[near[0]]}?" if near else ""

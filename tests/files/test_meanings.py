@@ -36,7 +36,7 @@ def test_what_was_folded_is_listed_without_a_value_of_anybody() -> None:
     column = pl.Series("ill", ["Secret", "secret", "SECRET", "\\N", "NaT", "flu"])
     told = [str(fold) for fold in meant(column, markers=NO_VALUE).folds]
     assert told == [
-        "ill: 3 writings count as 1 values (letter case; 2 cells)",
+        "ill: 3 writings count as 1 value (letter case; 2 cells)",
         "ill: 2 cells say that there is no value: NaT, \\N",
     ]
 

@@ -30,6 +30,9 @@ ONE_PERSON = [
     ("2001:db8::1", "2001:0db8:0:0:0:0:0:1", "[2001:DB8::1]"), ("::ffff:1.2.3.4", "1.2.3.4"),
     ("Meier, Anna", "Anna Meier", "MEIER,ANNA", "Dr. Anna Meier", "Prof. Dr. med. Anna Meier"),
     ("Meier, Dr. Anna", "Dr Anna Meier", "Anna Meier"),
+    ("Mr. Ben Roe", "Ben Roe", "Mr Ben Roe", "Roe, Ben", "Roe, Mr. Ben", "Herr Ben Roe"),
+    ("Ben Roe, PhD", "Ben Roe Ph.D.", "Dr. Ben Roe, MD", "Ben Roe", "Ben Roe M.Sc."),
+    ("Ben Roe Jr", "Ben Roe, Jr.", "Mr. Ben Roe, jr"),
     ("tel:+358401234567", "+358 (0)40 1234567", "+358401234567", "00358(0)401234567"),
     ("mailto:anna@example.org", "Anna Meier <anna@example.org>", "anna@example.org"),
     ("urn:uuid:61d06e8e-3a3f-d373", "61D06E8E3A3FD373"), ("0xAB12cd", "ab12cd"),
@@ -46,6 +49,7 @@ TWO_PERSONS = [
     ("aB3x", "zQ1a"), ("aea", "aae", "aa"), ("Meier, Anna", "Anna, Karl"), ("0x1g", "1g"),
     ("2001:db8::1", "2001:db8::10", "2001:db8:1::"), ("telma", "ma"), ("tel:", "mailto:"),
     ("Drake", "ake"), ("Dr. 12", "12"), ("Med", "Dr. Anna"),
+    ("Ben Roe Jr", "Ben Roe Sr", "Ben Roe"), ("Msida", "ida"), ("Mr. 12", "12"),
     ("\u0434123", "D123"), ("aa:bb:cc:dd:ee:ff", "aa:bb:cc:dd:ee:f0"),
 ]  # fmt: skip
 

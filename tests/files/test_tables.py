@@ -232,7 +232,13 @@ def test_no_spreadsheet_runs_a_name_either(tmp_path: Path, form: str) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "said"),
-    [("Name", "; did you mean name?"), ("agee", "; did you mean age?"), ("x", "")],
+    [
+        ("Name", "; did you mean name?"),
+        ("agee", "; did you mean age?"),
+        ("x", ""),
+        ("name,age", ": it takes one, so repeat it for each"),
+        ("name,x", "; did you mean name?"),
+    ],
 )
 def test_a_column_that_is_not_there_is_named_with_the_one_that_was_meant(
     tmp_path: Path, asked: str, said: str
