@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.audit import Case
-from anonymizer.audit.attacks.tracking import WITH_RELEASE, HeardRelease, beliefs
+from anonymizer.audit.attacks.tracking import HeardRelease, beliefs
 from anonymizer.audit.publications import (
     NodeDivision,
     PlaceReading,
@@ -46,6 +46,7 @@ from experiments.frontier_attacks import (
 from experiments.frontier_schemes import LEAST_NOISE_M, SchemePlaces, published
 from experiments.kept_steps import KeptSteps
 from experiments.tracking_experiment import released
+from experiments.weak_readers import WITH_RELEASE, weak_readings
 
 SIDES = (6, 18)
 SESSIONS = (1, 3, 4)
@@ -242,6 +243,7 @@ def _release_point(
         case.piece_of,
         interval_s=case.reports.interval_s,
         adversaries=("none", *WITH_RELEASE),
+        further=weak_readings(case),
         seed=scene.seed,
     )
 

@@ -15,12 +15,13 @@ import numpy as np
 
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.audit import Case, case_of
-from anonymizer.audit.attacks.tracking import HORIZONS_MIN, WITH_RELEASE, HeardRelease, beliefs
+from anonymizer.audit.attacks.tracking import HORIZONS_MIN, HeardRelease, beliefs
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released, read_auditor_map, read_release
 from anonymizer.pipeline.positions.tick.engine import PositionEngine, TickRelease
 from anonymizer.settings import Settings
+from experiments.weak_readers import WITH_RELEASE, weak_readings
 from simulator.traffic import Traffic
 
 START = 1_800_000_000.0
@@ -177,8 +178,8 @@ def _attack(
         network,
         case.piece_of,
         interval_s=case.reports.interval_s,
-        nodes_per_cell=nodes,
         adversaries=("none", "raw", *WITH_RELEASE),
+        further=weak_readings(case, nodes_per_cell=nodes),
         seed=seed,
     )
     return nodes, {name: float(found.at(name, HORIZONS_MIN[-1]).mean()) for name in found.near}

@@ -1,21 +1,20 @@
 """The tracking attack on a release, next to what an adversary knows without it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
-from anonymizer.algorithms.releases.observed import Observed, tangent_plane
+from anonymizer.algorithms.releases.observed import Observed
 from anonymizer.algorithms.releases.pieces import (
-    PieceRegions,
     in_groups,
     pieces_held,
     read_pieces,
-    read_regions,
 )
 from anonymizer.audit.attack import WITHOUT, Attack, Criterion, Question, Subject
 from anonymizer.audit.case import Case, of_any
@@ -28,7 +27,6 @@ from anonymizer.audit.mathematics.lives import (
     handed_lives,
     no_lives,
     published_lives,
-    rounded_lives,
 )
 from anonymizer.audit.mathematics.motion import Motion
 from anonymizer.audit.mathematics.reachability import DrivingGraph, new_spread, spread_from
@@ -47,8 +45,6 @@ SHORTEST_STEP_S = 2.0
 STEP_S = 10.0
 """The filter takes a step in this time, or in the interval of reports if that is longer. Several
 moves in a step are more regular than as many steps with one move each."""
-NODES_PER_CELL = 6
-"""Nodes in a cell of the raw positions, on average: as in the smallest regions of the gateway."""
 NODES_SHOWN = 20
 """Nodes in a cell whose devices the release shows, on average: those within `NEAR_M`, about."""
 N_COUNTED_TICKS = 60
@@ -58,8 +54,6 @@ MOST_TIMES_NONE = 2.0
 and of the most exposed tenth."""
 ADVERSARIES = ("none", "placebo", "followed", "hindsight")
 """Those of the report."""
-WITH_RELEASE = ("regions", "pieces", "followed")
-"""Those who know the release and do not look back."""
 EARLIER_S = 150.0
 """Who follows groups reads the release from so long before the known position: two epochs."""
 HINDSIGHT_S = 120.0
@@ -68,6 +62,8 @@ of the default settings."""
 N_DRAWS = 500
 EXPOSED = 0.5
 """Belief above which a device counts as exposed."""
+Readings: TypeAlias = Mapping[str, Callable[[Stretch], Lives]]
+"""By name of an adversary: what it reads in a stretch."""
 
 
 class HeardRelease(NamedTuple):
@@ -213,11 +209,11 @@ def beliefs(
     interval_s: float = 1.0,
     n_starts: int = N_STARTS,
     n_targets: int = N_TARGETS,
-    nodes_per_cell: float = NODES_PER_CELL,
     placebo: HeardRelease | None = None,
     victims: BoolArray | None = None,
     motion: Motion | None = None,
     adversaries: Sequence[str] = ADVERSARIES,
+    further: Readings = MappingProxyType({}),
     seed: int = 0,
 ) -> Beliefs:
     """Return what adversaries believe of the true places of devices 1, 3 and 5 minutes later.
@@ -225,15 +221,14 @@ def beliefs(
     `piece_of`: public piece of each node, negative if it is in none, shape (nodes,) or (levels,
     nodes); None: regions are not made of public pieces. `interval_s`: how often a device reports.
     At each of `n_starts` random ticks the positions of `n_targets` random devices are known, of
-    `victims` alone if given, shape (devices,). `nodes_per_cell`: nodes in a cell of the raw
-    positions, on average. `placebo`: a release of other devices at the same times, for the
-    adversary who takes it for that of the targets. `motion`: how devices move, learned from others
-    than those of `truth` in steps of `steps_of(interval_s)`; None: it is learned from those that
-    are no targets, at least half of them.
+    `victims` alone if given, shape (devices,). `placebo`: a release of other devices at the same
+    times, for the adversary who takes it for that of the targets. `motion`: how devices move,
+    learned from others than those of `truth` in steps of `steps_of(interval_s)`; None: it is
+    learned from those that are no targets, at least half of them.
 
     `adversaries`: `none` has no release; `placebo`; `followed` follows groups and devices;
-    `hindsight` also knows what was published until `HINDSIGHT_S` later. Weaker ones: `raw` has
-    positions without names, `regions` and `pieces` follow nobody.
+    `hindsight` also knows what was published until `HINDSIGHT_S` later. `further`: what others
+    read, by name, who follow nobody.
     """
     fine_s, step_s = steps_of(interval_s)
     minutes = horizons(heard.observed, HORIZONS_MIN)
@@ -264,7 +259,7 @@ def beliefs(
         piece_of,
         chosen=chosen,
         motion=motion,
-        nodes_per_cell=nodes_per_cell,
+        further=further,
         placebo=placebo,
         adversaries=adversaries,
     )
@@ -290,15 +285,15 @@ def believe(
     *,
     chosen: Sequence[Stretch],
     motion: Motion,
-    nodes_per_cell: float = NODES_PER_CELL,
     placebo: HeardRelease | None = None,
     adversaries: Sequence[str] = ADVERSARIES,
+    further: Readings = MappingProxyType({}),
 ) -> Iterator[tuple[Stretch, dict[str, FloatArray]]]:
     """Yield each stretch, and what each adversary believes of its targets.
 
     The parameters are those of `beliefs`; a belief has shape (targets, steps `at`, nodes).
     """
-    read = _readings(heard.observed, network, heard.class_of, piece_of, nodes_per_cell)
+    read: Readings = {"none": lambda stretch: no_lives(len(stretch.steps_s)), **further}
     cell_of = cells_shown(network)
     for stretch in chosen:
         start = stretch.place[0, stretch.targets].astype(np.int64)
@@ -334,30 +329,6 @@ def steps_of(interval_s: float) -> tuple[float, float]:
     """Return the seconds in which turns are learned, and those of a step of the filter."""
     fine_s = max(interval_s, SHORTEST_STEP_S)
     return fine_s, fine_s * max(1.0, STEP_S // fine_s)
-
-
-def _readings(
-    observed: Observed,
-    network: RoadNetwork,
-    class_of: IntArray,
-    piece_of: IntArray | None,
-    nodes_per_cell: float,
-) -> dict[str, Callable[[Stretch], Lives]]:
-    """Return what each adversary reads in a stretch of the release."""
-    whole, cell_of = read_regions(observed), _cells(network, nodes_per_cell)
-    pieces = whole if piece_of is None else read_pieces(observed, class_of, piece_of)
-
-    def read(regions: PieceRegions, *, follow: bool) -> Callable[[Stretch], Lives]:
-        return lambda stretch: published_lives(
-            observed, class_of, regions, steps_s=stretch.steps_s, follow=follow
-        )
-
-    readings = {
-        "none": lambda stretch: no_lives(len(stretch.steps_s)),
-        "raw": lambda stretch: rounded_lives(stretch.place, cell_of),
-        "regions": read(whole, follow=False),
-    }
-    return readings if piece_of is None else readings | {"pieces": read(pieces, follow=False)}
 
 
 def _groups(
@@ -431,18 +402,6 @@ def _pieces(case: Case) -> dict[str, Figure]:
         case.observed, case.pieces(), case.truth.place, ticks=ticks.astype(np.int64)
     )
     return {"pieces_held_share": n_held / n_covered}
-
-
-def _cells(network: RoadNetwork, nodes_per_cell: float) -> IntArray:
-    """Return the cell of each node in a square grid; without coordinates each is one of its own."""
-    if not network.has_coordinates:
-        return np.arange(network.n_nodes)
-    x_m, y_m = tangent_plane(network)
-    area = max(float(np.ptp(x_m)), 1.0) * max(float(np.ptp(y_m)), 1.0)
-    side_m = float(np.sqrt(area * nodes_per_cell / network.n_nodes))
-    column, row = np.floor(x_m / side_m), np.floor(y_m / side_m)
-    cells = np.unique(np.stack((column, row)), axis=1, return_inverse=True)[1]
-    return cells.astype(np.int64)
 
 
 def close_to(network: RoadNetwork, place: Int32Array) -> BoolArray:
