@@ -209,7 +209,8 @@ def _near(classes: _Classes, number: int, loss: _Loss) -> list[int]:
     more[(size < 2) | (size > _MOST_MEMBERS)] = np.inf
     more[number] = np.inf
     near = np.argsort(more, kind="stable")[:_NEAR]
-    return near[more[near] < np.inf].tolist()
+    found: list[int] = near[more[near] < np.inf].tolist()
+    return found
 
 
 def _moves_between(
@@ -317,7 +318,7 @@ class _Tried:
         keeps = np.ones(len(size), bool)
         broken = verify_classes(made, schema, promise, number, usual=usual)
         keeps[[each.class_number for each in broken]] = False
-        return iter(keeps.reshape(-1, 2).all(axis=1).tolist())
+        return iter((keeps[::2] & keeps[1::2]).tolist())
 
 
 def _supposed(trial: _Trial, move: _Move, value_of: Int32Array) -> list[int]:
@@ -327,9 +328,9 @@ def _supposed(trial: _Trial, move: _Move, value_of: Int32Array) -> list[int]:
     """
     if move.leaver == _NOBODY:
         return [_NOBODY]
-    if move.leaver == trial.owner:
-        return np.unique(value_of[trial.own]).tolist()
-    return np.unique(value_of[[move.leaver, trial.owner]]).tolist()
+    rows = trial.own if move.leaver == trial.owner else [move.leaver, trial.owner]
+    values: list[int] = np.unique(value_of[rows]).tolist()
+    return values
 
 
 def _left_to_gain(trial: _Trial, value_of: Int32Array, is_kept: Iterator[bool]) -> FloatArray:
