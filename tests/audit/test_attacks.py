@@ -113,7 +113,8 @@ def test_what_is_promised_holds_of_the_product_and_fails_where_a_release_says_mu
     promised = {each.name for each in attack.questions if "session" in each.promised_by}
     with tracked_once():
         found = list(attack.mount(product))
-        told = [list(attack.mount(case)) for case in telling]
+        # What no release promises need not fail anywhere; tracking takes seconds for each of them.
+        told = [list(attack.mount(case)) for case in (telling if promised else telling[:1])]
     assert not {each.attack for each in found if each.holds is False} & promised
     failed = {each.attack for more in told for each in more if each.holds is False}
     found += chain.from_iterable(told)
