@@ -209,7 +209,7 @@ def _near(classes: _Classes, number: int, loss: _Loss) -> list[int]:
     more[(size < 2) | (size > _MOST_MEMBERS)] = np.inf
     more[number] = np.inf
     near = np.argsort(more, kind="stable")[:_NEAR]
-    return near[more[near] < np.inf].tolist()
+    return [int(each) for each in near if more[each] < np.inf]
 
 
 def _moves_between(
@@ -317,7 +317,8 @@ class _Tried:
         keeps = np.ones(len(size), bool)
         broken = verify_classes(made, schema, promise, number, usual=usual)
         keeps[[each.class_number for each in broken]] = False
-        return iter(keeps.reshape(-1, 2).all(axis=1).tolist())
+        both: BoolArray = keeps[0::2] & keeps[1::2]
+        return iter(both.tolist())
 
 
 def _supposed(trial: _Trial, move: _Move, value_of: Int32Array) -> list[int]:
@@ -328,8 +329,8 @@ def _supposed(trial: _Trial, move: _Move, value_of: Int32Array) -> list[int]:
     if move.leaver == _NOBODY:
         return [_NOBODY]
     if move.leaver == trial.owner:
-        return np.unique(value_of[trial.own]).tolist()
-    return np.unique(value_of[[move.leaver, trial.owner]]).tolist()
+        return sorted({int(value) for value in value_of[trial.own]})
+    return sorted({int(value_of[move.leaver]), int(value_of[trial.owner])})
 
 
 def _left_to_gain(trial: _Trial, value_of: Int32Array, is_kept: Iterator[bool]) -> FloatArray:
