@@ -26,6 +26,8 @@ from anonymizer.domain.records import Attribute, Records, Schema
 _MOST_CLASSES, _MOST_MEMBERS = 200, 100
 """Classes that are attacked; and members of these and of those near them, at most: among more, a
 guess is hardly ever right."""
+_FEWEST_CLASSES, _COMPARED = 40, 8_000_000
+"""Of very many classes fewer are attacked: each is compared with all."""
 _NEAR, _MOVES = 8, 40
 """Classes near one that rows may go to or come from, and the best moves that are tried."""
 _MOST_LIKE = 2_000
@@ -184,6 +186,7 @@ def _owners(
     """Yield classes in which one person alone has a value: number, rows, and the row with it."""
     n_found, usual = 0, np.bincount(classes.sensitive[:, column])
     few = np.flatnonzero((classes.size > 1) & (classes.size <= _MOST_MEMBERS))
+    most = max(min(_COMPARED // max(len(classes.size), 1), _MOST_CLASSES), _FEWEST_CLASSES)
     for number in rng.permutation(few).tolist():
         own = classes.rows(number)
         value = classes.sensitive[own, column]
@@ -191,7 +194,7 @@ def _owners(
         if len(alone):
             yield number, own, int(alone[np.argmin(usual[classes.sensitive[alone, column]])])
             n_found += 1
-        if n_found == _MOST_CLASSES:
+        if n_found == most:
             return
 
 
