@@ -26,6 +26,8 @@ from anonymizer.domain.records import Attribute, Records, Schema
 _MOST_CLASSES, _MOST_MEMBERS = 200, 100
 """Classes that are attacked; and members of these and of those near them, at most: among more, a
 guess is hardly ever right."""
+_FEWEST_CLASSES, _COMPARED = 40, 8_000_000
+"""Of very many classes fewer are attacked: each is compared with all."""
 _NEAR, _MOVES = 8, 40
 """Classes near one that rows may go to or come from, and the best moves that are tried."""
 _MOST_LIKE = 2_000
@@ -184,6 +186,7 @@ def _owners(
     """Yield classes in which one person alone has a value: number, rows, and the row with it."""
     n_found, usual = 0, np.bincount(classes.sensitive[:, column])
     few = np.flatnonzero((classes.size > 1) & (classes.size <= _MOST_MEMBERS))
+    most = max(min(_COMPARED // max(len(classes.size), 1), _MOST_CLASSES), _FEWEST_CLASSES)
     for number in rng.permutation(few).tolist():
         own = classes.rows(number)
         value = classes.sensitive[own, column]
@@ -191,7 +194,7 @@ def _owners(
         if len(alone):
             yield number, own, int(alone[np.argmin(usual[classes.sensitive[alone, column]])])
             n_found += 1
-        if n_found == _MOST_CLASSES:
+        if n_found == most:
             return
 
 
@@ -209,8 +212,7 @@ def _near(classes: _Classes, number: int, loss: _Loss) -> list[int]:
     more[(size < 2) | (size > _MOST_MEMBERS)] = np.inf
     more[number] = np.inf
     near = np.argsort(more, kind="stable")[:_NEAR]
-    found: list[int] = near[more[near] < np.inf].tolist()
-    return found
+    return [int(each) for each in near if more[each] < np.inf]
 
 
 def _moves_between(
@@ -318,7 +320,8 @@ class _Tried:
         keeps = np.ones(len(size), bool)
         broken = verify_classes(made, schema, promise, number, usual=usual)
         keeps[[each.class_number for each in broken]] = False
-        return iter((keeps[::2] & keeps[1::2]).tolist())
+        both: BoolArray = keeps[0::2] & keeps[1::2]
+        return iter(both.tolist())
 
 
 def _supposed(trial: _Trial, move: _Move, value_of: Int32Array) -> list[int]:
@@ -328,9 +331,9 @@ def _supposed(trial: _Trial, move: _Move, value_of: Int32Array) -> list[int]:
     """
     if move.leaver == _NOBODY:
         return [_NOBODY]
-    rows = trial.own if move.leaver == trial.owner else [move.leaver, trial.owner]
-    values: list[int] = np.unique(value_of[rows]).tolist()
-    return values
+    if move.leaver == trial.owner:
+        return sorted({int(value) for value in value_of[trial.own]})
+    return sorted({int(value_of[move.leaver]), int(value_of[trial.owner])})
 
 
 def _left_to_gain(trial: _Trial, value_of: Int32Array, is_kept: Iterator[bool]) -> FloatArray:
