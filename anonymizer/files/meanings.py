@@ -175,7 +175,7 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
         == len(cells)
         and others.str.replace_all(r"[\W_]+", "").n_unique() == len(others)
         and not cells.is_in([*markers, "?"]).any()
-        and not _bare(others).is_in(_bare(pl.Series(markers, dtype=pl.String))).any()
+        and not _bare(others).is_in(_bare(pl.Series(markers, dtype=pl.String)).implode()).any()
         and not cells.str.contains(ERROR).any()
         and not lower.is_in(TRUTH - {"0", "1", "0.0", "1.0"}).any()
         and (
