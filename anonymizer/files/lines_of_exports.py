@@ -30,15 +30,15 @@ def stated_alone(
     `missing`: by column of which a person states one at least, the texts that state nothing; None:
     the column holds no text. O(n), without a look at texts where all rows state several.
     """
-    lacking = {name: lacks(frame[name], words) for name, words in missing.items()}
-    if sum(bool(each.any()) for each in lacking.values()) < len(lacking) - 1 or len(lacking) < 2:
+    lacks = {name: _lacks(frame[name], words) for name, words in missing.items()}
+    if sum(bool(each.any()) for each in lacks.values()) < len(lacks) - 1 or len(lacks) < 2:
         return {}
-    n_lacking = pl.DataFrame(list(lacking.values())).sum_horizontal()
-    rows = (n_lacking == len(lacking) - 1).arg_true()
+    n_lacking = pl.DataFrame(list(lacks.values())).sum_horizontal()
+    rows = (n_lacking == len(lacks) - 1).arg_true()
     return {
         name: frame[name]
         .gather(rows)
-        .filter(~lacking[name].gather(rows))
+        .filter(~lacks[name].gather(rows))
         .cast(pl.String)
         .alias("cell")
         .value_counts(name="alone")
@@ -82,8 +82,7 @@ def lines_among(there: pl.DataFrame, alone: pl.DataFrame, is_number: pl.Expr) ->
     return found.filter(~known, pl.col("alone") > 0)["cell"].to_list()
 
 
-def lacks(column: pl.Series, words: list[str] | None) -> pl.Series:
-    """Return which cells state nothing; `words`: the texts that do not, None: it holds no text."""
+def _lacks(column: pl.Series, words: list[str] | None) -> pl.Series:
     missing = column.is_null()
     if column.dtype.is_float():
         return missing | column.is_nan().fill_null(value=False)

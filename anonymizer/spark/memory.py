@@ -14,8 +14,8 @@ from anonymizer.unfolding import MAX_BYTES
 def check_memory(table: Any, n_at_once: int, *, max_bytes: int = MAX_BYTES) -> None:  # noqa: ANN401  pyspark is an extra
     """Refuse a data frame of Spark of which the `n_at_once` longest rows are too long together.
 
-    Which rows meet on a worker is not known before. Spark reads the table once, or twice where so
-    many of the longest row would be too long, and sends a few numbers.
+    Which rows meet on a worker is not known before. Spark reads the table once, and sends a few
+    numbers.
 
     Raises
     ------
@@ -26,9 +26,6 @@ def check_memory(table: Any, n_at_once: int, *, max_bytes: int = MAX_BYTES) -> N
 
     sizes = [_size(field) for field in table.schema.fields]
     rows = table.select(sum(sizes, sql.lit(0)).cast("long").alias("size"))
-    n_rows, most = rows.agg(sql.count("*"), sql.max("size")).first()
-    if min(n_rows, n_at_once) * (most or 0) <= max_bytes:
-        return
     longest = rows.orderBy(sql.desc("size")).limit(n_at_once)
     n_bytes = longest.agg(sql.sum("size")).first()[0] or 0
     if n_bytes > max_bytes:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -34,11 +34,6 @@ TABLE = Path("table")
 """What messages call the table."""
 MOST_VALUES = MOST_STEPS
 """Most distinct values of a column."""
-ValueCounts: TypeAlias = Mapping[str, pl.DataFrame]
-"""By name of a column: its distinct cells, under that name, and how often each occurs, `count`."""
-_SET, _COUNT = "_set", "_count"
-_TOGETHER = 16
-"""Columns that are counted in one pass, in which a row becomes as many."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -117,58 +112,24 @@ class TableSurvey:
         return {name: origin_of(declared, each.attribute) for name, each in self.columns.items()}
 
 
-def count_values(frame: Any, declared: Declared) -> ValueCounts:  # noqa: ANN401  pyspark is an extra
-    """Count the distinct cells of all quasi-identifiers and sensitive attributes.
-
-    Spark reads the table once for each `_TOGETHER` of them.
+def survey(frame: Any, declared: Declared, plan: ReleasePlan) -> TableSurvey:  # noqa: ANN401  pyspark is an extra
+    """Return the domains and the counts of a data frame of Spark.
 
     Raises
     ------
     InputError
-        If a column has more than `MOST_VALUES` of them.
-    """
-    names = (*declared.qis, *declared.sensitive)
-    found: dict[str, pl.DataFrame] = {}
-    for first in range(0, len(names), _TOGETHER):
-        found |= _counted(frame, names[first : first + _TOGETHER])
-    return found
-
-
-def _counted(frame: Any, names: Sequence[str]) -> ValueCounts:  # noqa: ANN401  likewise
-    from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
-
-    columns = [frame[name] for name in names]
-    grouped = frame.groupingSets([[column] for column in columns], *columns)
-    counted = grouped.agg(sql.grouping_id().alias(_SET), sql.count("*").alias(_COUNT))
-    # As many rows in all are too many of some column.
-    few = pl.DataFrame(pl.from_arrow(counted.limit(len(names) * (MOST_VALUES + 1)).toArrow()))
-    found, every = {}, 2 ** len(names) - 1
-    for j, name in enumerate(names):
-        others = every - 2 ** (len(names) - 1 - j)  # the bits of the columns that are left out
-        found[name] = few.filter(pl.col(_SET) == others).select(name, count=_COUNT)
-        if len(found[name]) > MOST_VALUES:
-            raise InputError(
-                f"{TABLE}: column {name}: has more than {MOST_VALUES:,} distinct values: round them"
-            )
-    return found
-
-
-def n_counted(counted: ValueCounts) -> int:
-    """Return the number of rows."""
-    return int(next(iter(counted.values()))["count"].sum())
-
-
-def survey(counted: ValueCounts, declared: Declared, plan: ReleasePlan) -> TableSurvey:
-    """Return the domains of a data frame of Spark of which the values were counted.
-
-    Raises
-    ------
-    InputError
-        As for `code_table`.
+        As for `code_table`, and if a column has more than `MOST_VALUES` distinct values.
     SettingsError
         If bands are declared for what is no numeric sensitive attribute.
     """
-    columns = {name: _values(counted[name], declared, name) for name in counted}
+    columns = {}
+    for name in (*declared.qis, *declared.sensitive):
+        counted = frame.groupBy(name).count().limit(MOST_VALUES + 1).toArrow()
+        if len(counted) > MOST_VALUES:
+            raise InputError(
+                f"{TABLE}: column {name}: has more than {MOST_VALUES:,} distinct values: round them"
+            )
+        columns[name] = _values(pl.DataFrame(pl.from_arrow(counted)), declared, name)
     sensitive = {name: columns[name].attribute for name in declared.sensitive}
     for name, edges in plan.bands.items():
         attribute, band_of = banded(sensitive, name, edges)

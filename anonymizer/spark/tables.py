@@ -52,15 +52,7 @@ from anonymizer.spark.nobodies import without_nobodies
 from anonymizer.spark.persons import person_column
 from anonymizer.spark.report import RangesReport, added
 from anonymizer.spark.stages import AT_ONCE, PERSON, Job, VerifiedPartition
-from anonymizer.spark.survey import (
-    TABLE,
-    TableSurvey,
-    ValueCounts,
-    count_values,
-    n_counted,
-    states,
-    survey,
-)
+from anonymizer.spark.survey import TABLE, TableSurvey, states, survey
 from anonymizer.spark.workers import SparkFrame
 
 ROWS_PER_RANGE = 500_000
@@ -168,21 +160,17 @@ def _anonymize(
     if both := [name for name in plan.measures if name in declared.qis]:
         raise SettingsError(f"measure: on Spark, {both[0]} cannot be a quasi-identifier, too")
     seconds: dict[str, float] = {}
+    table, joined = _prepared(frame, declared, plan, n_at_once=max(rows_per_range, AT_ONCE))
+    n_rows = frame.count()
     with _timed(seconds, "survey", clock):
-        table = _selected(frame, declared, plan, n_at_once=max(rows_per_range, AT_ONCE))
-        counted = count_values(table, declared)
-        n_rows = n_counted(counted)
-        named, joined = _of_persons(table, declared, counted)
-        if named is not table:
-            table, counted = named, count_values(named, declared)
-        seen = survey(counted, declared, plan)
+        seen = survey(table, declared, plan)
         n_named = seen.n
         table, n_silent = _stating(table, seen, declared, n_named)
         table = _one_row_each(table, plan.seed)
         n = table.count() if PERSON in table.columns else n_named - sum(n_silent.values())
         n_repeated = n_named - sum(n_silent.values()) - n
         if n < n_named:
-            seen = survey(count_values(table, declared), declared, plan)
+            seen = survey(table, declared, plan)
         job = _job(table, seen, declared, plan, n=n, clock=clock)
     with _timed(seconds, "divide", clock):
         division = _division(table, job, n, rows_per_range)
@@ -235,10 +223,13 @@ def _timed(seconds: dict[str, float], step: str, clock: Callable[[], float]) -> 
     seconds[step] = round(clock() - began, 3)
 
 
-def _selected(
+def _prepared(
     frame: SparkFrame, declared: Declared, plan: ReleasePlan, *, n_at_once: int
-) -> SparkFrame:
-    """Return the declared columns, times as short text."""
+) -> tuple[SparkFrame, tuple[Fold, ...]]:
+    """Return the declared columns, times as short text, a number for each person.
+
+    And which writings of identifiers count as one.
+    """
     from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
     from pyspark.sql.types import StringType, TimestampNTZType, TimestampType  # noqa: PLC0415
 
@@ -247,6 +238,7 @@ def _selected(
         raise no_column(TABLE, absent[0], frame.columns)
     table = frame.select(*wanted)
     check_memory(table, n_at_once)
+    table = without_nobodies(table, declared)
     for name in declared.times:
         kind, cell = frame.schema[name].dataType, table[name]
         if isinstance(kind, TimestampType | TimestampNTZType):
@@ -255,17 +247,6 @@ def _selected(
             hour, minute = (sql.regexp_extract(sql.trim(cell), _TIME, part) for part in (1, 2))
             short = sql.concat_ws(":", hour, minute)
             table = table.withColumn(name, sql.when(hour == "", cell).otherwise(short))
-    return table
-
-
-def _of_persons(
-    table: SparkFrame, declared: Declared, counted: ValueCounts
-) -> tuple[SparkFrame, tuple[Fold, ...]]:
-    """Return the table without rows that nobody is behind, and with a number for each person.
-
-    And which writings of identifiers count as one. The same object where nothing changes.
-    """
-    table = without_nobodies(table, declared, counted)
     if declared.id is None:
         return table, ()
     person, joined = person_column(table, declared)
@@ -291,13 +272,9 @@ def _stating(
     table: SparkFrame, found: TableSurvey, declared: Declared, n: int
 ) -> tuple[SparkFrame, dict[str, int]]:
     """Return the records, see `code_table`, and how many rows are none, by reason."""
-    from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
-
-    if n and not all(found.columns[qi].missing.any() for qi in declared.qis):
-        return table, {}
     qi = states(table, found, declared.qis)
     any_ = qi | states(table, found, declared.sensitive)
-    n_any, n_qi = table.agg(sql.count_if(any_), sql.count_if(qi)).first()
+    n_any, n_qi = table.where(any_).count(), table.where(qi).count()
     if declared.markers_are_values:
         return table.where(any_), {"states_nothing": n - n_any}
     if not n_qi:
