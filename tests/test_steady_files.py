@@ -47,6 +47,15 @@ def network(prefix: Path) -> object:
     return anonymizer.load_network(str(prefix.with_name("n")))
 
 
+def reading(read: Callable[[Path], object], path: Path) -> Iterator[str]:
+    """Read again and again, as the other thread need not write each time; yield what is said."""
+    for _ in range(50):
+        try:
+            read(path)
+        except InputError as error:
+            yield str(error)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "read"),
     [
@@ -60,11 +69,10 @@ def network(prefix: Path) -> object:
 def test_what_is_written_while_it_is_read_is_refused(
     tmp_path: Path, name: str, text: str, read: Callable[[Path], object]
 ) -> None:
-    with (
-        grows(tmp_path / name, text),
-        pytest.raises(InputError, match=f"{name}: was changed while it was read"),
-    ):
-        read(tmp_path / name)
+    with grows(tmp_path / name, text):
+        assert any(
+            "was changed while it was read" in each for each in reading(read, tmp_path / name)
+        )
 
 
 @pytest.mark.parametrize("how", ["in place", "replaced", "taken away", "same size"])

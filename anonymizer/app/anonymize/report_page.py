@@ -54,6 +54,7 @@ def page(report: AnonymizeReport, publication: Publication) -> str:
         _plot(class_sizes(publication.class_of, k=report.asked.k), "Sizes of the classes"),
         _plot(losses(report), "Information loss of each quasi-identifier"),
         _plot(shares(report), "Most frequent value of a class, of each quasi-identifier"),
+        *([] if report.leaks else ["<p>There is one source and nothing to learn besides.</p>"]),
         f"<div class=scroll>{html_report('All figures', figures)}</div>",
         "<h2>Words</h2>",
         *(f"<p><b>{escape(word)}</b>: {escape(text)}</p>" for word, text in _WORDS.items()),
