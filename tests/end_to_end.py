@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -181,6 +182,12 @@ async def running(
         await program.ended()
 
 
+def _states(pid: int) -> set[str]:
+    """Return the states of the threads of a process."""
+    texts = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return {text.rpartition(")")[2].split()[0] for text in texts}
+
+
 class Gateway:
     """An `anonymizer serve` that runs."""
 
@@ -214,6 +221,15 @@ class Gateway:
 
     def signal(self, number: int) -> None:
         self.program.process.send_signal(number)
+
+    async def freeze(self) -> None:
+        """Stop it, and wait until it stands: on a busy machine a signal may wait for its turn."""
+        self.signal(signal.SIGSTOP)
+
+        async def states() -> set[str]:
+            return _states(self.program.process.pid)
+
+        await eventually(states, lambda found: found == {"T"})
 
 
 async def eventually(

@@ -47,7 +47,7 @@ async def test_what_waited_too_long_in_the_broker_is_suppressed_and_counted(
         connected(sender),
     ):
         await gateway.until_ready()
-        gateway.signal(signal.SIGSTOP)
+        await gateway.freeze()
         assert all(await sender.publish(at(THEN), qos=1, timeout_s=DEADLINE_S))
         frozen_s = time.monotonic()
         await eventually(now, lambda now_s: now_s > frozen_s + 2 * MAX_BACKLOG_S)

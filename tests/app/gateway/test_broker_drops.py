@@ -55,7 +55,7 @@ async def test_what_a_frozen_gateway_does_not_read_is_received_or_counted_by_the
     tables = quick(broker.url, broker=DROPS, public_network={"enabled": False})
     async with serving(tmp_path, tables) as gateway:
         await gateway.until_ready()
-        gateway.signal(signal.SIGSTOP)
+        await gateway.freeze()
         since_s = time.monotonic()
         payload = json.dumps({"filler": "x" * size}).encode()
         sender = MqttLink(

@@ -113,7 +113,7 @@ async def stalled(broker: LocalBroker, gateway: Gateway) -> AsyncIterator[None]:
     """
     await gateway.until_ready()
     async with client(broker.url, "publisher") as publisher:
-        gateway.signal(signal.SIGSTOP)
+        await gateway.freeze()
         await send(publisher, crowd(500), qos=1)
         broker.send_signal(signal.SIGSTOP)
         gateway.signal(signal.SIGCONT)
