@@ -176,6 +176,20 @@ def overlap(one: str, other: str) -> bool:
     return first[n:] + second[n:] in ([], ["#"])
 
 
+def covers(one: str, other: str) -> bool:
+    """Return whether all topics that match the filter `other` match `one`, too; as `overlap`."""
+    first, second = (["+" if is_field(x) else x for x in each.split("/")] for each in (one, other))
+    if first[0] in {"+", "#"} and second[0].startswith("$"):
+        return False
+    if second == ["#"]:
+        second = ["+", "#"]
+    if first[-1] == "#":
+        first, second = first[:-1], second[: len(first) - 1]
+    return len(first) == len(second) and all(
+        x == y or (x == "+" and y != "#") for x, y in zip(first, second, strict=True)
+    )
+
+
 def check_filter(topic: str, field: str) -> None:
     """Check the topic filter of an input; `field` is the usual name of a level of the id.
 

@@ -27,6 +27,7 @@ from anonymizer.settings.base import (
     Positive,
     Qos,
     TopicFilters,
+    covers,
     id_names,
     is_loopback,
     overlap,
@@ -253,6 +254,20 @@ class Settings(Group):
     def _there_is_an_input(self) -> Self:
         if not self.inputs and not self.streams:
             raise ValueError("inputs: at least one is required, or streams")
+        return self
+
+    @model_validator(mode="after")
+    def _something_reaches_each_input(self) -> Self:
+        before = TopicFilters[int]()
+        for i, each in enumerate(self.inputs):
+            for earlier in before.overlapping(each.topic):
+                if covers(topic := self.inputs[earlier].topic, each.topic):
+                    raise ValueError(
+                        f"inputs (no. {i + 1}): no message would reach it: no. {earlier + 1}"
+                        f" ({topic}) comes first and takes all of its topics; put the narrower"
+                        " topic first"
+                    )
+            before.add(each.topic, i)
         return self
 
     @model_validator(mode="after")

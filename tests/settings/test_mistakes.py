@@ -3,17 +3,19 @@
 # ruff: noqa: E501  what is said, whole
 
 import tomllib
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from anonymizer.app.gateway.preflight import check_files
 from anonymizer.codecs import CODECS, ENCODERS
 from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings
-from anonymizer.settings.base import TopicFilters, overlap
+from anonymizer.settings.base import TopicFilters, covers, overlap
 from anonymizer.settings.inputs import ANY_JSON
 from anonymizer.settings.mistakes import REMOVED
 from anonymizer.settings.toml_file import load_settings, validated
@@ -384,6 +386,49 @@ LEVELS = st.sampled_from(["a", "b", "$a", "+", "{device}", ""])
 FILTERS = st.tuples(st.lists(LEVELS, min_size=1, max_size=4), st.booleans()).map(
     lambda drawn: "/".join(drawn[0] + ["#"] * drawn[1])
 ) | st.just("#")
+
+
+def matches(topic_filter: str, topic: str) -> bool:
+    """Return whether a topic matches a filter, level by level as the standard says."""
+    levels = ["+" if level == "{device}" else level for level in topic_filter.split("/")]
+    names = topic.split("/")
+    if levels[0] in {"+", "#"} and names[0].startswith("$"):
+        return False
+    for i, level in enumerate(levels):
+        if level == "#" or i == len(names):
+            return level == "#"
+        if level not in {"+", names[i]}:
+            return False
+    return len(levels) == len(names)
+
+
+TOPICS = [
+    "/".join(names) for n in (1, 2, 3, 4) for names in product(["a", "b", "c", "$a"], repeat=n)
+]
+
+
+@given(st.lists(LEVELS.filter(bool), min_size=1, max_size=3), st.booleans(), FILTERS)
+def test_a_filter_covers_another_if_it_matches_all_of_its_topics(
+    levels: list[str],
+    rest: bool,  # noqa: FBT001  drawn
+    other: str,
+) -> None:
+    one = "/".join(levels + ["#"] * rest)
+    assume("$a" not in one[1:] + other[1:] and "//" not in f"/{other}/")
+    assert covers(one, other) is all(
+        matches(one, topic) for topic in TOPICS if matches(other, topic)
+    )
+
+
+@pytest.mark.parametrize("first", ["positions/#", "positions/+", "positions/{device}"])
+def test_an_input_that_nothing_reaches_is_refused(first: str) -> None:
+    inputs: list[dict[str, Any]] = [{"topic": first}, {"topic": "positions/{device}"}]
+    if "{device}" not in first:
+        inputs[0]["device_from"] = "payload"
+    with pytest.raises(SettingsError, match=r"no. 2\): no message would reach it: no. 1"):
+        validated({"inputs": inputs}, "")
+    if first.endswith("#"):
+        validated({"inputs": inputs[::-1]}, "")
 
 
 @given(st.lists(FILTERS, max_size=6), FILTERS)
