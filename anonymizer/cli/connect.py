@@ -312,6 +312,7 @@ def _write(
         **({("broker", "ca_file"): str(ca_file.resolve())} if ca_file else {}),
         **({("broker", "drops_topic"): files.DROPS} if port else {}),
         **{("inputs", key): value for key, value in known.input.items()},
+        ("inputs", "ids_change_s"): 0,  # ids are those of logins, or of hardware
         **({("output", "forms"): ["density"]} if files.PUBLIC in readers else {}),
         **RECOMMENDED,
     }
