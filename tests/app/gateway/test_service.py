@@ -366,15 +366,17 @@ def test_the_status_topic_follows_and_is_all_that_stays(story: Story) -> None:
 
 def test_the_log_tells_of_the_life_of_the_service_and_of_nothing_else(story: Story) -> None:
     # Ticks are late, and on time again, on a busy machine; kernels are compiled once on each.
-    # How many lines a start says, and for how long a device is alone, or poison all that comes,
-    # depends on it, too.
+    # How many lines a start says, and for how long a device is alone, poison all that comes, or
+    # nothing comes, depends on it, too.
     machine = (
         "ticks are",
         "compiling kernels",
         "kernels are compiled",
         "starting",
+        "nothing arrives",
         "nothing is published",
         "nothing that arrives can be used",
+        "there is no room for all that arrives",
     )
     assert [line["event"] for line in story.log if not line["event"].startswith(machine)] == [
         "network loaded",
