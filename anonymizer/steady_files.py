@@ -20,7 +20,7 @@ def steady(path: Path) -> Iterator[None]:
     before = _state(path)
     try:
         yield
-    except Exception:
+    except Exception:  # whatever half a file causes; it is raised again
         _check(path, before)
         raise
     _check(path, before)
