@@ -17,6 +17,7 @@ from anonymizer import __version__
 from anonymizer.app.contract_messages import (
     CLASS,
     DISCOVERY,
+    GATEWAYS,
     NATIVE,
     NETWORK,
     NETWORK_PART,
@@ -196,6 +197,7 @@ def outgoing_topics(settings: Settings) -> list[str]:
 
 def _of_gateway(settings: Settings) -> Iterator[Channel]:
     yield Channel(settings.broker.status_topic, STATUS, incoming=False, retained=True)
+    yield Channel(settings.topics.probe, GATEWAYS, incoming=False)
     if settings.inputs:
         yield Channel(why_topic(settings), WHY_SILENT, incoming=False, retained=True)
         yield from _of_positions(settings)

@@ -122,6 +122,14 @@ WHY_SILENT = MessageKind(
     " more come; the log says whether a smaller k would do, and what to write for it",
     "text/plain",
 )
+GATEWAYS = MessageKind(
+    "Gateways",
+    "What gateways say to themselves and to each other: that one is there, and probes that measure"
+    " how long input has waited in the broker. Nobody else should read or write it.",
+    {"type": "string", "pattern": r"^anonymizer gateway (\d{20} [0-9a-f]{32}|[0-9a-f]{32} \d+)$"},
+    "anonymizer gateway 01800000000000000000 00112233445566778899aabbccddeeff",
+    "text/plain",
+)
 _NODE = object_of({"kind": {"const": "node"}, "node": NAME}, "kind", "node")
 _ROAD = object_of(
     {

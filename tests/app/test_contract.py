@@ -35,8 +35,8 @@ OUT = {
     "cloaked/positions", "cloaked/fixed", "public/fixed", "cloaked/counts", "cloaked/counts/cells",
     "cloaked/trips", "cloaked/trips/cells",
     "cloaked/current/0", "anonymizer/network", "anonymizer/network/parts/0", "anonymizer/status",
-    "anonymizer/rejected", "anonymizer/state", "cloaked/entities", "public/density",
-    "public/density/cells",
+    "anonymizer/rejected", "anonymizer/state", "anonymizer/probe", "cloaked/entities",
+    "public/density", "public/density/cells",
     "homeassistant/device/anonymizer/config", "cloaked/echo/{pseudonym}",
 }  # fmt: skip
 
@@ -61,6 +61,7 @@ async def test_every_message_on_every_topic_is_as_the_contract_says(
     more = {
         "output": EVERYTHING["output"] | {"forms": forms},
         "shapes": {"regions": shape},
+        "broker": {"url": broker.url, "max_backlog_s": 5.0},
     }
     tables = quick(broker.url, **EVERYTHING | more)
     settings = Settings.model_validate(tables)
