@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import aiomqtt
@@ -21,6 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.preloaded import Forked, forked
 
 T = TypeVar("T")
+Message: TypeAlias = tuple[str, bytes]
+"""A topic and a payload."""
 
 DEADLINE_S = 120.0
 """For anything to happen at all, on a machine with ten times more work than cores."""
@@ -33,6 +35,22 @@ AS_OPERATOR = {"Authorization": f"Bearer {TOKEN}"}
 _POLL_S, _MOST_POLL_S = 0.02, 0.1
 """Between two looks, which cost both programs time: a tenth of the time that they take so far."""
 _OF_ACCOUNTS = ("_positions", "_received", "_held", "_accounting_imbalance")
+OF_THE_MACHINE = (
+    "starting",
+    "compiling kernels",
+    "kernels are compiled",
+    "ticks are",
+    "drain deadline passed",
+    "nothing arrives",
+    "nothing is published",
+    "nothing that arrives can be used",
+    "a share of the input is refused",
+    "there is no room for all that arrives",
+)
+"""How lines of a log begin that depend on how busy a machine is, and on what it has compiled.
+
+Whoever is stopped for some seconds between two messages has a gateway that tells of what is missing
+meanwhile, and one that is stopped itself is late."""
 ANONYMIZER = Path(sys.executable).parent / "anonymizer"
 """The console script that users call."""
 SIMULATOR = Path(sys.executable).parent / "simulator"
@@ -184,8 +202,11 @@ async def running(
 
 def _states(pid: int) -> set[str]:
     """Return the states of the threads of a process."""
-    texts = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
-    return {text.rpartition(")")[2].split()[0] for text in texts}
+    found = set[str]()
+    for path in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with suppress(OSError):  # a thread that has just ended
+            found.add(path.read_text().rpartition(")")[2].split()[0])
+    return found
 
 
 class Gateway:
@@ -221,6 +242,12 @@ class Gateway:
 
     def signal(self, number: int) -> None:
         self.program.process.send_signal(number)
+
+    async def get_at_once(self, connection: aiomqtt.Client, messages: Sequence[Message]) -> None:
+        """Let messages come within one tick, however long this process takes to send them."""
+        await self.freeze()
+        await send(connection, messages, qos=1)
+        self.signal(signal.SIGCONT)
 
     async def freeze(self) -> None:
         """Stop it, and wait until it stands: on a busy machine a signal may wait for its turn."""
@@ -327,6 +354,7 @@ def client(url: str, name: str, **options: Any) -> aiomqtt.Client:  # noqa: ANN4
     assert parts.hostname is not None
     assert parts.port is not None
     options.setdefault("protocol", aiomqtt.ProtocolVersion.V5)
+    options.setdefault("timeout", DEADLINE_S)  # of each answer of the broker
     return aiomqtt.Client(parts.hostname, parts.port, identifier=name, **options)
 
 
@@ -345,9 +373,7 @@ async def witness(url: str, name: str = "witness", **options: Any) -> AsyncItera
                 await task
 
 
-async def send(
-    connection: aiomqtt.Client, messages: Sequence[tuple[str, bytes]], *, qos: int = 0
-) -> None:
+async def send(connection: aiomqtt.Client, messages: Sequence[Message], *, qos: int = 0) -> None:
     """Publish messages in order."""
     for topic, payload in messages:
         await connection.publish(topic, payload, qos=qos)

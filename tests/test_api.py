@@ -22,6 +22,7 @@ from anonymizer.files.frame_kinds import DataFrame
 from tests.audit.tracked import tracked_once
 from tests.cli.support import anonymizer as run_command
 from tests.console import ROOT
+from tests.end_to_end import DEADLINE_S
 
 NETWORK = "grid:6x6"
 COLUMNS: Mapping[str, Any] = {
@@ -79,7 +80,7 @@ def as_polars(frame: DataFrame) -> pl.DataFrame:
 
 def python(code: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=DEADLINE_S
     )
     return done.stdout.strip()
 

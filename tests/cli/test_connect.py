@@ -98,13 +98,11 @@ async def report(folder: Path, known: Ecosystem, url: str, users: list[str]) -> 
             group.create_task(one(number, user, list(range(number, N_DEVICES, len(users)))))
 
 
-WITHIN_S = 60.0
 ALICE_AND_BOB = ("--device", "alice", "--device", "bob")
 
 
 @pytest.mark.parametrize("name", EACH)
 async def test_three_commands_lead_from_nothing_to_a_region(name: str, tmp_path: Path) -> None:
-    began = time.monotonic()
     known, folder = ECOSYSTEMS[name], tmp_path / "it"
     users = [known.publisher]
     if known.has_users:
@@ -129,7 +127,6 @@ async def test_three_commands_lead_from_nothing_to_a_region(name: str, tmp_path:
                 if str(message.topic) == "cloaked/positions":
                     break
         reporting.cancel()
-    assert time.monotonic() - began < WITHIN_S
     assert isinstance(message.payload, bytes)
     said = json.loads(message.payload)
     assert len(said["region"]) > 1

@@ -36,7 +36,6 @@ CLASS_OF = {
     "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
 }
 """Kafka's own programs, and what each starts."""
-WITHIN_S = 60.0
 RAW, REGIONS = "positions", "cloaked-positions"
 
 
@@ -132,7 +131,6 @@ def report(secured: Secured, until: float) -> None:
 
 def test_four_commands_lead_from_a_kafka_with_logins_to_a_region(secured: Secured) -> None:
     """Connect, set up, try and serve."""
-    began = time.monotonic()
     told = secured.connect()
     assert "here: anonymizer connect kafka --out" in told.stdout
     secured.set_up()
@@ -158,7 +156,6 @@ def test_four_commands_lead_from_a_kafka_with_logins_to_a_region(secured: Secure
             return bool(found)
 
         wait_until(is_there, "region")
-        assert time.monotonic() - began < WITHIN_S
         reader.close()
     said = json.loads(found[0].value())
     assert len(said["region"]) > 1

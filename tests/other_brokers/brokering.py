@@ -12,9 +12,9 @@ from anonymizer.transport.refused_topics import refused_topics
 from tests.app.gateway.ordeal import VERSION_OF
 from tests.app.gateway.poison import assert_it_costs_nobody_else
 from tests.app.gateway.records import compiled
-from tests.end_to_end import client
+from tests.end_to_end import DEADLINE_S, client
 from tests.other_brokers.brokers import NANOMQ, aedes, hivemq, moquette, nanomq
-from tests.transport.support import DEADLINE_S, Inbox, running, settings
+from tests.transport.support import Inbox, running, settings
 
 __all__ = ["compiled"]
 VERSIONS = {"aedes": "3.1.1", "moquette": "3.1.1", "hivemq": "5"}

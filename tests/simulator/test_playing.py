@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
 import aiomqtt
 import msgspec
@@ -25,6 +24,7 @@ from simulator.playing import Outlet, play
 from simulator.publishing import Tally
 from simulator.traffic import Traffic
 from tests.brokers import PASSWORD, USER, QuickBrokerSettings
+from tests.end_to_end import DEADLINE_S, client
 from tests.preloaded import ran
 
 NETWORK = "grid:4x4"
@@ -34,19 +34,15 @@ NETWORK = "grid:4x4"
 async def subscriber(
     url: str, topic: str, *, username: str | None = None, password: str | None = None
 ) -> AsyncIterator[aiomqtt.Client]:
-    parts = urlsplit(url)
-    assert parts.hostname
-    async with aiomqtt.Client(
-        parts.hostname, parts.port or 1883, username=username, password=password
-    ) as client:
-        await client.subscribe(topic, qos=1)
-        yield client
+    async with client(url, "subscriber", username=username, password=password) as reader:
+        await reader.subscribe(topic, qos=1)
+        yield reader
 
 
-async def receive(client: aiomqtt.Client, n: int) -> list[aiomqtt.Message]:
+async def receive(reader: aiomqtt.Client, n: int) -> list[aiomqtt.Message]:
     messages = []
-    async with asyncio.timeout(120):
-        async for message in client.messages:
+    async with asyncio.timeout(DEADLINE_S):
+        async for message in reader.messages:
             messages.append(message)
             if len(messages) == n:
                 break
@@ -64,7 +60,7 @@ async def simulator(*arguments: object, **environment: str) -> asyncio.subproces
 
 
 async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, str, str]:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(DEADLINE_S):
         out, err = await process.communicate()
     return process.returncode, out.decode(), err.decode()
 
@@ -81,13 +77,13 @@ def simulates(*arguments: object, **environment: str) -> Running:
 async def test_a_subscriber_gets_every_message_of_a_run(
     broker: LocalBroker, tmp_path: Path
 ) -> None:
-    async with subscriber(broker.url, "positions/+") as client:
+    async with subscriber(broker.url, "positions/+") as reader:
         running = simulates(
             *("run", "--network", NETWORK, "--devices", 40, "--rate", 25, "--duration", 1),
             *("--qos", 1, "--connections", 2, "--record", tmp_path / "t.parquet"),
             SIMULATOR_BROKER=broker.url,
         )
-        messages = await receive(client, 1000)
+        messages = await receive(reader, 1000)
         done = await running
     heard = Counter(str(message.topic) for message in messages)
     assert heard == {f"positions/veh-{i:06d}": 25 for i in range(40)}
@@ -106,9 +102,9 @@ async def test_sigterm_ends_a_replay_and_prints_the_summary(
     trace = tmp_path / "trace.csv"
     trace.write_text("device_id,ts,lat,lon\n" + "a/b,1,2,3\nc,1,2,3\n" * 3)
     arguments = ("replay", trace, "--loop", "--quiet", "--broker", broker.url)
-    async with subscriber(broker.url, "positions/+") as client:
+    async with subscriber(broker.url, "positions/+") as reader:
         process = await simulator(*arguments)
-        messages = await receive(client, 12)
+        messages = await receive(reader, 12)
         process.send_signal(signal.SIGTERM)
         code, out, err = await ended(process)
     assert {str(message.topic) for message in messages} == {"positions/a%2Fb", "positions/c"}
@@ -120,14 +116,17 @@ async def test_the_password_can_come_from_the_environment(password_broker: Local
     arguments = (
         *("run", "--network", NETWORK, "--devices", 5, "--duration", 1, "--username", USER),
         *("--topic", "allowed/{device}", "--broker", password_broker.url),
-        *("--connect-timeout", 2),
     )
     async with subscriber(
         password_broker.url, "allowed/+", username=USER, password=PASSWORD
-    ) as client:
-        right = simulates(*arguments, SIMULATOR_PASSWORD=PASSWORD, FORCE_COLOR="1")
+    ) as reader:
+        right = simulates(
+            *(*arguments, "--connect-timeout", DEADLINE_S),
+            SIMULATOR_PASSWORD=PASSWORD,
+            FORCE_COLOR="1",
+        )
         wrong = simulates(*arguments, SIMULATOR_PASSWORD=PASSWORD[::-1])
-        await receive(client, 5)
+        await receive(reader, 5)
         done, refused = await right, await wrong
     assert done.returncode == 0
     assert "sent      5 messages" in done.stdout
@@ -146,13 +145,13 @@ async def test_traffic_continues_after_a_restart_of_the_broker(broker: LocalBrok
     playing = asyncio.create_task(
         play(source, Outlet(broker=settings), tally, encode=encode, quiet=True)
     )
-    async with asyncio.timeout(120):
-        async with subscriber(broker.url, "positions/+") as client:
-            await receive(client, 30)
+    async with asyncio.timeout(DEADLINE_S):
+        async with subscriber(broker.url, "positions/+") as reader:
+            await receive(reader, 30)
         await broker.kill()
         await broker.start()
-        async with subscriber(broker.url, "positions/+") as client:
-            await receive(client, 30)
+        async with subscriber(broker.url, "positions/+") as reader:
+            await receive(reader, 30)
         os.kill(os.getpid(), signal.SIGINT)
         await playing
     assert tally.n_sent >= 60

@@ -8,7 +8,8 @@ from typing import TypeAlias
 from anonymizer.transport import MqttLink
 from anonymizer.transport.packets import PINGREQ, PINGRESP, Packet, PacketReader, Publish
 from anonymizer.transport.quarantine import OnQuarantined
-from tests.transport.support import DEADLINE_S, Inbox, running, settings
+from tests.end_to_end import DEADLINE_S
+from tests.transport.support import Inbox, running, settings
 
 Serve: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -10,9 +10,8 @@ import pytest
 from anonymizer.pipeline.ports import Delivery, Link
 from anonymizer.settings import BrokerSettings
 from tests.brokers import QuickBrokerSettings
+from tests.end_to_end import DEADLINE_S
 
-DEADLINE_S = 60.0
-"""For anything to happen at all, on a machine with ten times more work than cores."""
 VERSIONS = pytest.mark.parametrize("version", ["5", "3.1.1"])
 
 

@@ -10,8 +10,9 @@ from anonymizer.pipeline.ports import Delivery, Loss, Outgoing
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
 from anonymizer.transport.packets import PINGRESP
+from tests.end_to_end import DEADLINE_S
 from tests.transport.peers import served
-from tests.transport.support import DEADLINE_S, Inbox, running, settings
+from tests.transport.support import Inbox, running, settings
 
 IDENTIFIERS = 0xFFFF
 READ_BYTES = 1 << 18

@@ -15,7 +15,8 @@ from anonymizer.settings import BrokerSettings
 from anonymizer.settings.base import Qos
 from anonymizer.transport import MemoryBroker, MemoryLink
 from anonymizer.transport.backlog import Backlog
-from tests.transport.support import DEADLINE_S, running
+from tests.end_to_end import DEADLINE_S
+from tests.transport.support import running
 
 TOPIC = "anonymizer/probe"
 

@@ -23,7 +23,7 @@ from anonymizer.transport.broker_profile import (
 from anonymizer.transport.connecting import read_access
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.brokers import Certificates
-from tests.end_to_end import witness
+from tests.end_to_end import DEADLINE_S, witness
 from tests.transport.managed_broker import (
     Rule,
     at_most,
@@ -35,7 +35,7 @@ from tests.transport.managed_broker import (
     no_retained_message,
     no_retained_will,
 )
-from tests.transport.support import DEADLINE_S, Inbox, running, settings
+from tests.transport.support import Inbox, running, settings
 
 FULL = Manners(retains=True, qos=1)
 CAN = st.builds(Manners, retains=st.booleans(), qos=st.sampled_from([0, 1]))

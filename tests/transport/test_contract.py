@@ -8,7 +8,8 @@ import pytest
 
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.transport import MemoryBroker, MemoryLink, MqttLink
-from tests.transport.support import DEADLINE_S, Inbox, RunningLink, running, settings
+from tests.end_to_end import DEADLINE_S
+from tests.transport.support import Inbox, RunningLink, running, settings
 
 MakeLink: TypeAlias = Callable[..., RunningLink]
 

@@ -21,8 +21,9 @@ from anonymizer.transport.local_brokers import (
     running_embedded_broker,
     running_mosquitto,
 )
+from tests.end_to_end import DEADLINE_S
 from tests.mosquitto import WANTED, main, version_of
-from tests.transport.support import DEADLINE_S, Inbox, running, settings
+from tests.transport.support import Inbox, running, settings
 
 
 async def accepts(url: str) -> bool:

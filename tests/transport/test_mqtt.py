@@ -15,7 +15,8 @@ from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.brokers import PASSWORD, USER, Certificates
-from tests.transport.support import DEADLINE_S, VERSIONS, Inbox, running, settings
+from tests.end_to_end import DEADLINE_S
+from tests.transport.support import VERSIONS, Inbox, running, settings
 
 WITNESS_VERSION = {"5": aiomqtt.ProtocolVersion.V5, "3.1.1": aiomqtt.ProtocolVersion.V311}
 

@@ -18,9 +18,10 @@ from anonymizer.transport.packets import (
     encode_publish,
 )
 from anonymizer.transport.quarantine import MOST_ENDS, Quarantine
+from tests.end_to_end import DEADLINE_S
 from tests.examples import many
 from tests.transport.peers import ACCEPTED, Serve, peer, read_packet, served
-from tests.transport.support import DEADLINE_S, Inbox, running, settings
+from tests.transport.support import Inbox, running, settings
 from tests.transport.test_packets import unpacked
 
 SUBSCRIBE = 8

@@ -13,9 +13,9 @@ from paho.mqtt.properties import Properties
 from anonymizer.pipeline.ports import Loss
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
-from tests.end_to_end import client
+from tests.end_to_end import DEADLINE_S, client
 from tests.transport.peers import served
-from tests.transport.support import DEADLINE_S, Inbox, running, settings
+from tests.transport.support import Inbox, running, settings
 
 
 def lasting(url: str, inbox: Inbox, **changes: object) -> MqttLink:

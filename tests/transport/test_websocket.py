@@ -15,7 +15,8 @@ from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import read_access
 from anonymizer.transport.local_brokers import LocalBroker, free_port, mosquitto
 from tests.brokers import Certificates
-from tests.transport.support import DEADLINE_S, Inbox, running, settings
+from tests.end_to_end import DEADLINE_S
+from tests.transport.support import Inbox, running, settings
 
 
 class WebSocketBroker:

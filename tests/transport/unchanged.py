@@ -9,8 +9,8 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from urllib.parse import urlsplit
 
+from tests.end_to_end import DEADLINE_S
 from tests.transport.faulty_broker import packets_of
-from tests.transport.support import DEADLINE_S
 
 _SUBSCRIBE = 8
 _READ_BYTES = 65_536

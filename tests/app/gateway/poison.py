@@ -109,7 +109,7 @@ def _of_connections(found: Mapping[str, int]) -> dict[str, int]:
 async def _send(url: str, version: str) -> Counter[str]:
     sent: Counter[str] = Counter()
     port = urlsplit(url).port
-    async with client(url, f"device-{port}", protocol=VERSION_OF[version], timeout=60) as device:
+    async with client(url, f"device-{port}", protocol=VERSION_OF[version]) as device:
         for bad in (False, True, False, True, False):
             for i in range(_N_EACH):
                 qos = i % 3

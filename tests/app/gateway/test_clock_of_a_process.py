@@ -49,8 +49,6 @@ TABLES: dict[str, Any] = {
     "device_zones": {"topic": "zones/{device}"},
     "fleet": {"lateness_s": 0, "idle_s": 2},
 }
-SLOW = 4.0
-"""A loaded machine is allowed so many times the 5 and 10 s."""
 
 
 class Machine:
@@ -101,7 +99,7 @@ class Machine:
                 await send(bus, told, qos=1)
                 return watching.n_pseudonyms
 
-            await eventually(sent, lambda n: n > before, within_s=60.0 + 5.0 * SLOW)
+            await eventually(sent, lambda n: n > before)
 
     async def send_records(self) -> None:
         start = self.now // LENGTH_S * LENGTH_S - LENGTH_S
@@ -120,10 +118,8 @@ def classes(watching: Witness) -> list[dict[str, Any]]:
 
 
 async def end(gateway: Gateway) -> None:
-    began = time.monotonic()
     gateway.signal(signal.SIGTERM)
     assert await gateway.program.ended() == 0
-    assert time.monotonic() - began < 10.0 * SLOW
 
 
 # In one process: test_clock_jumps.py.

@@ -2,14 +2,26 @@
 
 import json
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import aiomqtt
 
 from anonymizer.networks import load_network
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.recording import in_window, publish, serving_records
 from tests.app.gateway.records import compiled, stored_accounts, stored_parts
-from tests.end_to_end import client, eventually, quick, send, serving, witness
+from tests.end_to_end import (
+    Gateway,
+    Message,
+    client,
+    eventually,
+    quick,
+    send,
+    serving,
+    witness,
+)
 from tests.pipeline.records.made import traffic
 
 __all__ = ["compiled"]
@@ -21,6 +33,17 @@ NO_ROOM = "zones: there is no room for those of some devices"
 
 def position(node: int) -> bytes:
     return json.dumps({"lat": float(NETWORK.lat[node]), "lon": float(NETWORK.lon[node])}).encode()
+
+
+async def n_hidden(gateway: Gateway, devices: aiomqtt.Client, reports: Sequence[Message]) -> int:
+    """Report, and return how many of these positions are hidden by zones."""
+    before = await gateway.accounts()
+    await send(devices, reports)
+    now = await gateway.until_settled(before.received + len(reports))
+    hidden, hidden_before = (
+        each.outcomes.get("suppressed/privacy_zone", 0) for each in (now, before)
+    )
+    return hidden - hidden_before
 
 
 async def test_a_gateway_that_waits_for_its_broker_can_be_stopped(tmp_path: Path) -> None:
@@ -51,15 +74,8 @@ async def test_a_retained_statement_hides_its_device_and_is_published_nowhere(
             assert now.outcomes["published"] >= 15
             await devices.publish("zones/tram-3", b"", qos=1, retain=True)
             await devices.publish("zones/tram-4", zone, qos=1)
-
-            async def one_more() -> int:
-                await send(devices, reports)
-                nonlocal now
-                now = await gateway.until_settled(now.received + 20)
-                return now.outcomes["suppressed/privacy_zone"]
-
-            before = await one_more()
-            assert await one_more() == before + 1
+            await eventually(lambda: n_hidden(gateway, devices, reports[4:5]), bool)
+            assert await n_hidden(gateway, devices, reports) == 1
         said = [m for m in watching.seen if not m.topic.startswith(("zones/", "positions/"))]
         assert said
         assert not any(b"123" in message.payload for message in said)
@@ -96,30 +112,25 @@ async def test_one_user_s_zones_silence_nobody_else_over_restarts_and_after_they
                 async def problems() -> str:
                     return str((await gateway.get("/readyz")).json()["problems"])
 
-                await eventually(problems, lambda said: NO_ROOM in said)
-                await send(devices, honest)
-                now = await gateway.until_settled(20)
-                n_hidden = 1 if restarted else 0
-                assert now.outcomes.get("suppressed/privacy_zone", 0) == n_hidden
-                assert now.outcomes["published"] >= 15
-                metrics = (await gateway.get("/metrics")).text
-                assert f"anonymizer_zones_left_out {1 + n_hidden}" in metrics
-                # An honest device that comes later gets its room from who has most.
-                await devices.publish("zones/u0/car", zone, qos=1, retain=True)
-
                 async def exposed() -> str:
                     return (await gateway.get("/metrics")).text
 
+                await eventually(problems, lambda said: NO_ROOM in said)
+                left_out = f"anonymizer_zones_left_out {1 + restarted}"
+                await eventually(exposed, lambda text, line=left_out: line in text)
+                assert await n_hidden(gateway, devices, honest) == restarted
+                assert (await gateway.accounts()).outcomes["published"] >= 15
+                # An honest device that comes later gets its room from who has most.
+                await devices.publish("zones/u0/car", zone, qos=1, retain=True)
                 await eventually(exposed, lambda text: "zones_left_out 2" in text)
         async with serving(tmp_path, settings) as gateway:
             await eventually(problems, lambda said: NO_ROOM in said)
             for i in range(31):
                 await devices.publish(f"zones/eve/{i}", b"", qos=1, retain=True)
-            await gateway.until_ready()
-            await send(devices, [*honest, ("positions/eve/3", position(AT))])
-            now = await gateway.until_settled(21)
-            assert now.outcomes["suppressed/privacy_zone"] == 1, "of the honest device alone"
-            assert "anonymizer_zones_left_out 0" in (await gateway.get("/metrics")).text
+            await eventually(exposed, lambda text: "zones_left_out 0" in text)
+            of_eve = [(f"positions/eve/{i}", position(AT)) for i in (0, 3, 30)]
+            await eventually(lambda: n_hidden(gateway, devices, of_eve), lambda n: n == 0)
+            assert await n_hidden(gateway, devices, honest) == 1, "the one that asked for it"
 
 
 async def test_a_device_that_takes_no_part_leaves_no_record_in_the_store(

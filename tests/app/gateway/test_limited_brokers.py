@@ -112,10 +112,8 @@ async def test_an_input_of_which_nothing_ever_came_is_explained_beside_one_that_
         client(broker.url, "publisher") as publisher,
     ):
         await gateway.program.logged("broker connected")
-        begun_s = asyncio.get_running_loop().time()
         await send(publisher, crowd(20))
         said = await gateway.program.logged("nothing arrives")
-        assert asyncio.get_running_loop().time() - begun_s < 20
         assert (said["flow"], said["topics"]) == ("positions (input no. 2)", ["other/+"])
         assert "the broker said 'Granted QoS 1' to the subscription" in said["likely"]
         [note] = (await gateway.get("/readyz")).json()["notes"]

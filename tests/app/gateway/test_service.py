@@ -20,8 +20,10 @@ from anonymizer.pipeline.positions.counts.public_ledger import public_step
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import mosquitto
 from tests.end_to_end import (
+    OF_THE_MACHINE,
     Accounts,
     Gateway,
+    Message,
     Seen,
     Witness,
     client,
@@ -47,7 +49,12 @@ REJECTED = "anonymizer/rejected"
 DELAY_S = 30.0
 """What a loaded machine may need to carry a message from its sender into a tick."""
 
-Message = tuple[str, bytes]
+WHYS = (
+    "inputs (no. 1): nothing that arrives can be used",
+    "fewer devices are present than a group needs",
+    "positions could not be taken in time",
+)
+"""How sentences for analysts begin on a machine that is slow."""
 
 
 def at(device: str, node: int, *, ts: float | None = None) -> Truth:
@@ -130,7 +137,6 @@ class Story:
     cloaked: list[dict[str, Any]]
     log: list[dict[str, Any]]
     exit_code: int
-    drained_in_s: float
     retained_after: list[Seen]
     n_published_seen: int
     exposition: str
@@ -203,9 +209,7 @@ async def tell(publisher: aiomqtt.Client, watching: Witness, gateway: Gateway, u
     # Counts move at turns only, which a quick machine would not live to see.
     await watching.until(lambda: any(message.topic == REJECTED for message in watching.seen))
     gateway.signal(signal.SIGTERM)
-    began = time.monotonic()
     exit_code = await gateway.program.ended()
-    drained_in_s = time.monotonic() - began
     enough.set()
     await traffic
 
@@ -224,7 +228,6 @@ async def tell(publisher: aiomqtt.Client, watching: Witness, gateway: Gateway, u
         cloaked=watching.on("cloaked/positions"),
         log=gateway.program.log,
         exit_code=exit_code,
-        drained_in_s=drained_in_s,
         retained_after=late.seen,
         n_published_seen=watching.n_pseudonyms,
         exposition=exposition,
@@ -269,11 +272,11 @@ def test_the_analyst_hears_of_positions_on_the_output_topic_alone(story: Story) 
     raw = {topic for topic in topics if topic.startswith(("positions/", "owntracks/", "hfp/"))}
     own = {"anonymizer/status", "anonymizer/status/why", "anonymizer/probe", REJECTED}
     assert topics - raw == {"cloaked/positions", *own}
-    # The poison is all that arrives for a while: long enough to be told where a machine is slow.
+    # One device, or poison, is all that arrives for a while: long enough to be told where a machine
+    # is slow.
     whys = {m.payload.decode() for m in story.seen if m.topic == "anonymizer/status/why"}
-    spoken = "inputs (no. 1): nothing that arrives can be used"
     assert "" in whys
-    assert all(why.startswith(spoken) for why in whys - {""})
+    assert all(why.startswith(WHYS) for why in whys - {""})
     stamp = {"v", "network", "group", "until"}
     assert all(set(m) - stamp == {"time", "k", "region", "pseudonyms"} for m in story.cloaked)
 
@@ -334,7 +337,6 @@ def test_the_books_balance_at_every_look(story: Story) -> None:
 
 def test_sigterm_in_traffic_drains_and_every_position_is_accounted_for(story: Story) -> None:
     assert story.exit_code == 0
-    assert story.drained_in_s < 100 * TICK_S
     stopped = story.log[-1]
     assert stopped["event"] == "stopped"
     outcomes = {key: n for key, n in stopped.items() if isinstance(n, int) and key != "received"}
@@ -365,20 +367,8 @@ def test_the_status_topic_follows_and_is_all_that_stays(story: Story) -> None:
 
 
 def test_the_log_tells_of_the_life_of_the_service_and_of_nothing_else(story: Story) -> None:
-    # Ticks are late, and on time again, on a busy machine; kernels are compiled once on each.
-    # How many lines a start says, and for how long a device is alone, poison all that comes, or
-    # nothing comes, depends on it, too.
-    machine = (
-        "ticks are",
-        "compiling kernels",
-        "kernels are compiled",
-        "starting",
-        "nothing arrives",
-        "nothing is published",
-        "nothing that arrives can be used",
-        "there is no room for all that arrives",
-    )
-    assert [line["event"] for line in story.log if not line["event"].startswith(machine)] == [
+    said = [line["event"] for line in story.log]
+    assert [event for event in said if not event.startswith(OF_THE_MACHINE)] == [
         "network loaded",
         "region mode adka hides devices from nobody who knows the algorithm",
         "listening",

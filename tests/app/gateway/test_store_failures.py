@@ -21,7 +21,7 @@ from tests.app.gateway.records import (
     stored_parts,
     write_records_settings,
 )
-from tests.end_to_end import ANONYMIZER, Gateway, client, send
+from tests.end_to_end import ANONYMIZER, DEADLINE_S, Gateway, client, send
 from tests.pipeline.records.made import traffic
 
 __all__ = ["compiled"]
@@ -93,7 +93,7 @@ async def test_records_wait_before_the_disk_is_full(
         running = asyncio.create_task(recorder.run(stop))
         await recorder.until_connected()
         await publish(url, parts)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             while recorder.usable:  # noqa: ASYNC110  nothing else tells it
                 await asyncio.sleep(0.01)
         stop.set()

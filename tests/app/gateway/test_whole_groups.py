@@ -11,9 +11,10 @@ from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.tick.stages import Ticks, publish_stage
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
+from tests.end_to_end import DEADLINE_S
 from tests.pipeline.positions.support import NOW, Rig, delivery
 from tests.transport.faulty_broker import Fault, FaultyBroker
-from tests.transport.support import DEADLINE_S, Inbox, running, settings
+from tests.transport.support import Inbox, running, settings
 
 K = 5
 N_DEVICES = 40
