@@ -171,7 +171,8 @@ class LocalBroker:
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(process.wait(), _AGAIN_S)
         except TimeoutError:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):  # it has ended just now
+                process.kill()
         code = await process.wait()
         await reader
         return code

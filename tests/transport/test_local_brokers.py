@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -92,6 +93,16 @@ async def test_a_broker_that_does_not_stop_in_time_is_killed() -> None:
     await broker.start()
     async with asyncio.timeout(DEADLINE_S):
         assert await broker.stop() == -signal.SIGKILL
+
+
+async def test_a_broker_that_has_ended_when_its_time_is_up_is_no_error() -> None:
+    code = "import signal; print('up', flush=True); signal.pause()"
+    broker = LocalBroker(
+        lambda _port: [sys.executable, "-c", code], ready="up", stop_timeout_s=0.05
+    )
+    await broker.start()
+    asyncio.get_running_loop().call_soon(time.sleep, 0.5)  # this process stands still meanwhile
+    assert await broker.stop() in {-signal.SIGTERM, -signal.SIGKILL}
 
 
 FORGETFUL = """
