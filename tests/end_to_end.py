@@ -321,9 +321,9 @@ class Witness:
         """Return the JSON messages of a topic."""
         return [json.loads(message.payload) for message in self.seen if message.topic == topic]
 
-    async def until(self, condition: Callable[[], bool]) -> None:
+    async def until(self, condition: Callable[[], bool], *, within_s: float = DEADLINE_S) -> None:
         """Wait for messages that make the condition true."""
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(within_s):
             while not condition():
                 self._changed.clear()
                 await self._changed.wait()
