@@ -7,6 +7,7 @@ there; until then the same function runs as Python, with the same result. That b
 devices.
 """
 
+import asyncio
 import os
 import sys
 import threading
@@ -32,7 +33,8 @@ from anonymizer.kernel_stamps import Kernel
 _Types: TypeAlias = tuple[Any, ...]
 _Job: TypeAlias = tuple[Callable[..., None], tuple[Any, ...]]
 _MOST_ITEMS = 300_000
-"""Of all arrays of a call: beyond, machine code is waited for, as Python would take longer."""
+"""Of all arrays of a call: beyond, machine code is waited for, as Python would take longer. Not
+in the thread of an event loop: whoever it serves would wait, too, and the broker would hang up."""
 _NICE = 5
 """Of the processes that compile: the one that serves comes first."""
 _IDLE_S = 3.0
@@ -79,7 +81,7 @@ class Background:
             return None
 
         def run(*args: Any) -> Any:  # noqa: ANN401  as the kernel
-            if _n_items(args) <= _MOST_ITEMS:
+            if _n_items(args) <= _MOST_ITEMS or _in_event_loop():
                 return plainly(plain_twin(kernel), *args)
             with suppress(Exception):  # the call below compiles, and raises what is wrong
                 asked.result()
@@ -203,8 +205,11 @@ def plainly(function: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401  a
 
 @cache
 def plain_twin(kernel: Kernel) -> FunctionType:
-    """Return the function of a kernel, in which the kernels that it calls are plain as well."""
-    function: FunctionType = kernel.py_func
+    """Return what `meanwhile` states for a kernel, or its own function.
+
+    The kernels that it calls are plain as well.
+    """
+    function: FunctionType = getattr(kernel, "in_python", kernel.py_func)
     return _twin(function, _plain_globals(function.__module__))
 
 
@@ -216,13 +221,21 @@ def _plain_globals(module: str) -> dict[str, Any]:
         found = _PLAIN_GLOBALS[module] = dict(vars(sys.modules[module]))
         for name, value in found.items():
             if isinstance(value, Dispatcher):
-                function = value.py_func
-                found[name] = _twin(function, _plain_globals(function.__module__))
+                found[name] = plain_twin(value)
     return _PLAIN_GLOBALS[module]
 
 
 def _twin(function: FunctionType, names: dict[str, Any]) -> FunctionType:
     return FunctionType(function.__code__, names, function.__name__, None, function.__closure__)
+
+
+def _in_event_loop() -> bool:
+    """Return whether this thread runs an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _n_items(values: tuple[Any, ...]) -> int:

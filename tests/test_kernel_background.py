@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numba.core.dispatcher import Dispatcher
 
 from anonymizer import kernel_background, kernel_cache
@@ -30,7 +32,8 @@ from anonymizer.kernel_cache import KernelCache, current_background
 from anonymizer.networks.grids import grid
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.ledger import Ledger
-from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.name_hashes import hash_all
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries, _copied
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
@@ -194,6 +197,41 @@ def test_a_call_with_large_arrays_waits_for_machine_code(never_done: Background)
     waiting.set_result(None)
     calls.join()
     assert np.array_equal(items, np.arange(len(items)))
+
+
+async def test_an_event_loop_never_waits_for_machine_code(never_done: Background) -> None:
+    run = never_done.stand_in(hash_all, KEY)
+    assert run is not None
+    stream = np.zeros(kernel_background._MOST_ITEMS + 1, np.uint8)
+    names = np.array([[0, 2], [1, 3], [2, 5]], np.int32)
+    one, same, other = run(stream, names, 256, 257)
+    assert one == same != other
+
+
+SPANS = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(sorted)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(SPANS, SPANS), max_size=6),
+    st.binary(min_size=40, max_size=40),
+    st.tuples(st.integers(256, (1 << 30) - 1), st.integers(256, (1 << 30) - 1)),
+)
+def test_what_runs_in_place_of_a_kernel_returns_the_same(
+    spans: list[tuple[list[int], list[int]]], content: bytes, bases: tuple[int, int]
+) -> None:
+    stream = np.frombuffer(content, np.uint8)
+    bounds = np.array(spans, np.int32).reshape(-1, 4)
+    for kernel, args in ((hash_all, (bounds, *bases)), (_copied, (bounds,))):
+        plain = plain_twin(kernel)
+        assert plain.__code__ is not kernel.py_func.__code__
+        meanwhile, compiled = plain(stream, *args), kernel(stream, *args)
+        pairs = (
+            [(meanwhile, compiled)] if kernel is hash_all else zip(meanwhile, compiled, strict=True)
+        )
+        for one, other in pairs:
+            assert np.array_equal(one, other)
+            assert one.dtype == other.dtype
 
 
 KEY = ("types of no call",)

@@ -50,6 +50,21 @@ def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, counts_references=False, is_inlined=True)
 
 
+def meanwhile(plain: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let another function run where a kernel would as Python, see `kernel_background`.
+
+    It returns the same. For kernels that the event loop calls for every byte that arrives: as
+    Python they take a hundred times as long, and the loop stands still.
+    """
+
+    def said(kernel: Callable[P, R]) -> Callable[P, R]:
+        if isinstance(kernel, Dispatcher):
+            kernel.in_python = plain
+        return kernel
+
+    return said
+
+
 def runs_as_python(kernel: Callable[..., Any]) -> bool:
     """Return whether a kernel is still being compiled in the background, see `kernel_background`.
 

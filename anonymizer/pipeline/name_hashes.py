@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymizer.algorithms.kernels import inlined_kernel, kernel
+from anonymizer.algorithms.kernels import inlined_kernel, kernel, meanwhile
 from anonymizer.domain.arrays import Int32Array, IntArray
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -26,6 +26,32 @@ def hash_of(stream: Bytes, spans: Int32Array) -> IntArray:
     return hash_all(stream, spans, *KEY)
 
 
+def _hash_in_steps(stream: Bytes, spans: Int32Array, base: int, other_base: int) -> IntArray:
+    """Return what `hash_all` does, of all names at once and three bytes after three."""
+    start, end = spans[:, 0].astype(np.int64), spans[:, 1].astype(np.int64)
+    bases = np.array([[base], [other_base]], np.int64)
+    hashes = np.tile(end - start + 1, (2, 1))
+
+    def step(rows: IntArray, width: int) -> None:
+        at = start[rows]
+        chunk = np.zeros(len(rows), np.int64)
+        for i in range(width):
+            chunk = chunk << 8 | stream[at + i]
+        value = hashes[:, rows] * bases + chunk
+        hashes[:, rows] = (value & _PRIME) + (value >> 31)
+        start[rows] += width
+
+    for width in (3, 1):
+        rows = np.flatnonzero(start + width <= end)
+        while len(rows):
+            step(rows, width)
+            rows = rows[start[rows] + width <= end[rows]]
+    one, other = (hashes * bases) % _PRIME
+    both: IntArray = one << 31 | other
+    return both
+
+
+@meanwhile(_hash_in_steps)
 @kernel
 def hash_all(stream: Bytes, spans: Int32Array, base: int, other_base: int) -> IntArray:
     """Return what `hash_of` does, by these bases."""

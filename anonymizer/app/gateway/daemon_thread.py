@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def in_daemon_thread(work: Callable[[], T]) -> T:
+async def in_daemon_thread(work: Callable[[], T], *, name: str = "start") -> T:
     """Return the result of work that is done in a thread, which does not outlive the process.
 
     Ctrl-C therefore ends a start at once; the executor of the loop would wait for the thread.
@@ -35,5 +35,5 @@ async def in_daemon_thread(work: Callable[[], T]) -> T:
         with suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(settle, result, error)
 
-    threading.Thread(target=run, name="start", daemon=True).start()
+    threading.Thread(target=run, name=name, daemon=True).start()
     return await done

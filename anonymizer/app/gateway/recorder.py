@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import structlog
 
+from anonymizer.app.gateway.daemon_thread import in_daemon_thread
 from anonymizer.app.gateway.kept_session import KeptSession
 from anonymizer.app.gateway.refused_parts import RefusedParts
 from anonymizer.app.gateway.sides import GatewaySide
@@ -86,6 +87,16 @@ class OneThread:
     def close(self) -> None:
         """Wait for the current function; discard the queued ones."""
         self._pool.shutdown(cancel_futures=True)
+
+
+def _abandoned_at_the_end(
+    function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+) -> Awaitable[T]:
+    """Run a function in a thread for which nobody waits when the drain's deadline has passed.
+
+    A window may take minutes, and nothing of it is stored then: it is closed at the next start.
+    """
+    return in_daemon_thread(partial(function, *args, **kwargs), name="anonymize")
 
 
 class Recorder:
@@ -399,19 +410,18 @@ class Recorder:
     def _begin(self, store: RecordStore, flow: RecordFlow) -> None:
         self.store, self.flow = store, flow
         self.inbox = RecordInbox(self._settings.presence.queue_limit, streams_of=flow.streams_of)
-        self._threads = OneThread("store"), OneThread("anonymize")
+        self._in_store = OneThread("store")
         self._context = StageContext(
             flow=flow,
-            in_store=self._threads[0],
-            in_worker=self._threads[1],
+            in_store=self._in_store,
+            in_worker=_abandoned_at_the_end,
             wall=time.time,
             clock=time.monotonic,
             places_of=lambda receipts: self._kafka.places_of(receipts) if self._kafka else {},
         )
 
     def _close(self) -> None:
-        for thread in self._threads:
-            thread.close()
+        self._in_store.close()
         self.store.close()
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:

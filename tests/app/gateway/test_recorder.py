@@ -1,14 +1,18 @@
 """`anonymizer serve` with a stream of records, on a Mosquitto."""
 
+import asyncio
 import signal
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import httpx
 import pytest
 
 from anonymizer.app.gateway.declared_streams import declared_streams
+from anonymizer.app.gateway.recorder import Recorder
 from anonymizer.app.gateway.service import raise_known
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.records.anonymize_window import warm_up
@@ -32,6 +36,7 @@ from tests.app.gateway.records import (
     stored_accounts,
     stored_parts,
     waiting_parts,
+    write_records_settings,
 )
 from tests.end_to_end import (
     ANONYMIZER,
@@ -91,6 +96,41 @@ async def test_parts_of_three_sources_become_classes_that_keep_their_promise(
     assert stored_accounts(tmp_path / "records.sqlite") == {"received": 372, "published": 360}
     assert stored_parts(tmp_path / "records.sqlite") == len(LAST)
     assert "veh-" not in "".join(gateway.program.lines)
+
+
+async def test_a_drain_does_not_wait_for_a_window_that_takes_longer(
+    persistent_broker: LocalBroker, tmp_path: Path
+) -> None:
+    parts, url = list(traffic(n_vehicles=20, n_windows=1, seed=2)), persistent_broker.url
+    store = tmp_path / "records.sqlite"
+    config = write_records_settings(
+        tmp_path / "gateway.toml",
+        url,
+        store=store,
+        fleet={"idle_s": 600},
+        tick={"interval_s": 0.01},
+    )
+    settings = load_settings(config)
+    recorder, stop = Recorder(settings, declared_streams(settings)), asyncio.Event()
+    begun, released = threading.Event(), threading.Event()
+
+    def endless(*_: object, **__: object) -> None:
+        begun.set()
+        released.wait()
+
+    with mock.patch.object(recorder.flow, "anonymize", endless):
+        running = asyncio.create_task(recorder.run(stop))
+        await recorder.until_connected()
+        await publish(url, [*parts, *LAST])
+        await asyncio.to_thread(begun.wait)
+        stop.set()
+        try:
+            await asyncio.wait_for(asyncio.shield(running), DEADLINE_S)
+        finally:
+            released.set()
+    assert stored_parts(store) == len(parts) + len(LAST)
+    async with serving_records(tmp_path, url, fleet={"idle_s": 600}) as gateway:
+        assert (await gateway.program.logged("window closed"))["records"] == 20
 
 
 async def test_a_window_stays_open_over_a_restart_and_what_came_meanwhile_is_in_it(
