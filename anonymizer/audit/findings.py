@@ -69,6 +69,17 @@ class Finding(_Part):
         """Whether a promise of the mode is broken."""
         return self.required and self.holds is False
 
+    @property
+    def verdict(self) -> str:
+        """The verdict in words."""
+        if self.fails:
+            return "fails"
+        if self.required and self.holds:
+            return "holds"
+        if self.holds is None:
+            return "reported" if self.bar is None else "no case"
+        return "would hold" if self.holds else "would fail"
+
 
 def required(
     attack: str,

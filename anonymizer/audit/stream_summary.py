@@ -74,7 +74,7 @@ def _row(told: SummaryWords, finding: Finding) -> SummaryRow:
         high,
         None if told.control is None else figures[told.control],
         round(n),
-        verdict(finding),
+        finding.verdict,
     )
 
 
@@ -94,7 +94,7 @@ def _tracking_rows(finding: Finding) -> list[SummaryRow]:
                     figures.get(f"{name}_high"),
                     figures[f"{what}_none_{minute}min"],
                     int(figures["n_tracks"] or 0),
-                    verdict(finding),
+                    finding.verdict,
                 )
             )
     return rows
@@ -108,14 +108,3 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
     half = _Z / (1 + _Z**2 / n) * sqrt(share * (1 - share) / n + _Z**2 / (4 * n * n))
     return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def verdict(finding: Finding) -> str:
-    """Return the verdict on a finding, in words."""
-    if finding.fails:
-        return "fails"
-    if finding.required and finding.holds:
-        return "holds"
-    if finding.holds is None:
-        return "reported" if finding.bar is None else "no case"
-    return "would hold" if finding.holds else "would fail"

@@ -13,6 +13,7 @@ from anonymizer.app.table_options import AuditOptions, names_of
 from anonymizer.cli.audit_tables import (
     columns_table,
     findings_table,
+    grouped_table,
     rows_table,
     stream_summary,
     table_summary,
@@ -312,6 +313,7 @@ def table(
         --sa illness --id name --source age,job --source zip -k 20 -d 2
     """
     from anonymizer.app.anonymize.plan import declared_of, make_promise
+    from anonymizer.audit.grouped_findings import grouped_findings
     from anonymizer.audit.judged_files import judging
     from anonymizer.audit.table_audit import audit_table
     from anonymizer.audit.table_case import Day
@@ -345,7 +347,7 @@ def table(
     beside = write_json(as_json, json_out, page=page, of=release if any(judged.values()) else None)
     beside.print(
         table_summary(report, str(release)),
-        findings_table(report.findings, width=beside.width),
+        grouped_table(grouped_findings(report.findings)),
         columns_table(report.columns),
     )
     if not report.holds:
@@ -438,6 +440,7 @@ def windows(
         anonymizer audit windows all.jsonl all.jsonl --stream fleet --with health -c gateway.toml
     """
     from anonymizer.app.gateway.declared_streams import declared_streams
+    from anonymizer.audit.grouped_findings import grouped_findings
     from anonymizer.audit.joint_audit import audit_positions, audit_releases
     from anonymizer.audit.judged_files import judging
     from anonymizer.audit.windows_audit import audit_windows
@@ -473,7 +476,7 @@ def windows(
     )
     shown = Table(title=f"{report.stream}: {report.n_windows} windows", show_header=False)
     shown.add_row("classes", f"{report.n_classes:,}")
-    beside.print(shown, findings_table(report.findings, width=beside.width))
+    beside.print(shown, grouped_table(grouped_findings(report.findings)))
     if not report.holds:
         failed = ", ".join(
             f"{each.attack} of {each.attribute}" if each.attribute else each.attack

@@ -56,9 +56,11 @@ def in_doubt(table: TextTable, declared: Declared) -> Iterator[str]:
             " an IMEI with and without its last digits is one device, and counts as several"
         )
     for name in (*declared.qis, *declared.sensitive):
-        if told := merged_cells(texts(table, name)):
-            yield f"{name}: {told}"
         counted = counted_cells(table, name, declared.markers_of(name))
+        # Where most cells state a value, none are merged: as text all cells cost far more.
+        mostly = counted["n"].sum() > _STATED * len(table)
+        if not mostly and (told := merged_cells(texts(table, name))):
+            yield f"{name}: {told}"
         if n_near := near_values(_categories(counted["cell"])):
             yield (
                 f"{name}: {n_near:,} values have the words of another one in another order, with"

@@ -298,8 +298,9 @@ def _only(problem: Problem, member: IntArray) -> Problem:
         return part
     rule, codes = problem.rule.copy(), []
     for c, one in enumerate(problem.rule):
-        kept = np.arange(one["size"])
-        if not problem.plain[c]:
+        if problem.plain[c]:
+            kept = np.arange(one["size"])
+        else:
             number = numbered(part.cells[:, c, None])
             kept = np.empty(int(number.max(initial=-1)) + 1, np.int64)
             kept[number], part.cells[:, c] = part.cells[:, c].copy(), number
