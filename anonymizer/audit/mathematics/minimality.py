@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.records.verification import verify_classes
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 
@@ -144,7 +144,8 @@ def minimality(
         tried.add(trial)
     is_kept = tried.kept(records, schema, promise)
     leaves = [_left_to_gain(trial, classes.sensitive[:, column], is_kept) for trial in trials]
-    alike = [_named_by_likeness(each, classes, column, loss, rng) for each in trials]
+    holders = _Holders.of(classes.sensitive[:, column])
+    alike = [_named_by_likeness(each, classes, holders, loss, rng) for each in trials]
     return _summary(trials, leaves, [each for each in alike if each is not None])
 
 
@@ -353,33 +354,54 @@ def _left_to_gain(trial: _Trial, value_of: Int32Array, is_kept: Iterator[bool]) 
     return gain
 
 
+class _Holders(NamedTuple):
+    """Who has each value of an attribute.
+
+    `value`: of each row; `row`, `first`: the rows value by value, and where each value begins.
+    """
+
+    value: Int32Array
+    row: IntArray
+    first: IntArray
+
+    @classmethod
+    def of(cls, value: Int32Array) -> "_Holders":
+        return cls(value, np.argsort(value, kind="stable"), starts_of(np.bincount(value)))
+
+    def some_like(self, owner: int, rng: np.random.Generator) -> IntArray:
+        """Return others with the value of a row, of many about `_MOST_LIKE` at random."""
+        begin, end = self.first[self.value[owner] :][:2].tolist()
+        among = self.row[begin:end]
+        if len(among) > _MOST_LIKE:
+            among = among[rng.choice(len(among), _MOST_LIKE, replace=False)]
+        others: IntArray = among[among != owner]
+        return others
+
+
 def _named_by_likeness(
-    trial: _Trial, classes: _Classes, column: int, loss: _Loss, rng: np.random.Generator
+    trial: _Trial, classes: _Classes, holders: _Holders, loss: _Loss, rng: np.random.Generator
 ) -> float | None:
     """Return how probably an owner is named by who knows the table alone; None: there is none.
 
     In a class that is formed by nearness alone, of rows of this class and of those near it, who is
     nearest to somebody else with the value is named.
     """
-    value = classes.sensitive[:, column]
     around = np.concatenate([trial.own, *(classes.rows(other) for other in trial.near)])
     middle = classes.qi[rng.choice(around)]
     away = loss(np.minimum(classes.qi[around], middle), np.maximum(classes.qi[around], middle))
     away += _TINY * rng.random(len(around))  # ties
     own = around[np.argsort(away)[: len(trial.own)]]
-    alone = own[np.bincount(value[own])[value[own]] == 1]
+    value, usual = holders.value[own], np.diff(holders.first)
+    alone = own[np.bincount(value)[value] == 1]
     if not len(alone):
         return None
-    owner = alone[np.argmin(np.bincount(value)[value[alone]])]
-    others = np.flatnonzero(value == value[owner])
-    others = others[others != owner]
+    owner = int(alone[np.argmin(usual[holders.value[alone]])])
+    others = holders.some_like(owner, rng)
     if not len(others):
         return 1 / len(own)
-    if len(others) > _MOST_LIKE:
-        others = rng.choice(others, _MOST_LIKE, replace=False)
     qi, like = classes.qi[own][:, None], classes.qi[others]
     away = loss(np.minimum(qi, like), np.maximum(qi, like)).min(axis=1)
-    return _success(own, int(owner), away <= away.min() + _TINY)
+    return _success(own, owner, away <= away.min() + _TINY)
 
 
 def _summary(
