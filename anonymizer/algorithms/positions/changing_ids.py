@@ -44,6 +44,9 @@ def on_air(since: FloatArray, last: FloatArray, *, at: float, slack_s: float) ->
 class Instant:
     """Chooses the instant: the latest one at which nearly all were on the air.
 
+    It stays the same until it is chosen again: if it moved on with the time, who has not reported
+    since would not count for a moment, and a small fleet would miss the tick that forms groups.
+
     Notes
     -----
     Whichever instant is chosen, no vehicle counts twice. An early one lets new ids wait for long
@@ -72,7 +75,8 @@ class Instant:
         if not 0 <= now - self._looked_at < _LOOK_EVERY_S:
             self._looked_at = now
             self._look(since, last, now)
-        counts[changes] = on_air(since, last, at=now - self._lag_s, slack_s=self.slack_s)
+        at = self._looked_at - self._lag_s
+        counts[changes] = on_air(since, last, at=at, slack_s=self.slack_s)
         return counts
 
     def _look(self, since: FloatArray, last: FloatArray, now: float) -> None:

@@ -124,6 +124,19 @@ def test_the_instant_is_the_latest_at_which_nearly_all_were_on_the_air(
     assert counts[100:].sum() >= 90
 
 
+@pytest.mark.parametrize("every_s", [1.0, 5.0, 10.0])
+def test_who_counts_goes_on_counting_from_report_to_report(every_s: float) -> None:
+    """Else a fleet of exactly k may be too small in the tick in which groups are formed.
+
+    All but the last have been heard for so long that their ids stay.
+    """
+    since, phase = np.array([LASTS] * 4 + [0.0]), np.arange(5) / 5 * every_s
+    instant = Instant(slack_s=0.1)
+    for now in np.arange(500.0, 500 + 4 * every_s, 0.1).tolist():
+        last = phase + np.floor((now - phase) / every_s) * every_s
+        assert instant.counted(since, last, now=now).all()
+
+
 class Rotating:
     """Vehicles that change their ids, and what is released about them by the ids' slots."""
 
