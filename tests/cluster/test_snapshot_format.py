@@ -22,7 +22,7 @@ from tests.console import ROOT
 
 KNOWN = {
     "source": "3272db872abd6bc7",
-    "lane": "3619f6a5db65c0f2",
+    "lane": "10f8607faa6defef",
     "stream": "0409790ecd7e51b6",
     "messages": "4bd7c4edc9190b31",
 }

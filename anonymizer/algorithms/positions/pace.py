@@ -18,7 +18,7 @@ _SHARE = 0.9
 _MISSED = 1.5
 """A device counts as present for so many intervals, so that a late report does not end it."""
 _LOOK_EVERY_S = 5.0
-_STATE = ("_gap_of", "_last_of", "_looked_at", "_interval_s")
+_STATE = ("_gap_of", "_last_of", "_looked_at", "_interval_s", "_known_s")
 
 
 class Pace:
@@ -32,7 +32,8 @@ class Pace:
     -----
     While most devices present have reported only once, nobody knows their interval, and the
     longest one is assumed: devices that expired before their second report would never show how
-    slow they are.
+    slow they are. That alone makes no epoch longer: whoever waits for a group would wait for it,
+    and all groups would end when the interval becomes known.
     """
 
     def __init__(self, *, ttl_s: float, epoch_s: float, follows: bool = False) -> None:
@@ -42,6 +43,8 @@ class Pace:
         self._last_of: FloatArray = np.full(0, -np.inf)
         self._looked_at = -np.inf
         self._interval_s = STEPS_S[-1] if follows else 0.0
+        self._known_s = 0.0
+        """The interval when it was last known; 0: it never was."""
 
     def state(self) -> dict[str, Any]:
         """Return what changes from tick to tick."""
@@ -54,13 +57,13 @@ class Pace:
 
     @property
     def interval_s(self) -> float:
-        """The step of the reporting interval; 0 if it is not followed."""
+        """The step of the reporting interval, the longest if unknown; 0 if it is not followed."""
         return self._interval_s
 
     @property
     def epoch_s(self) -> float:
         """Longest lifetime of a group, seconds."""
-        return max(self._least_epoch_s, self._interval_s)
+        return max(self._least_epoch_s, self._known_s)
 
     @property
     def longest_epoch_s(self) -> float:
@@ -109,6 +112,8 @@ class Pace:
         n_present = int((self._last_of > -np.inf).sum())
         if not n_present:
             return
-        slow = np.quantile(gap, _SHARE) if 2 * len(gap) >= n_present else np.inf
-        step = int(np.searchsorted(STEPS_S, slow))
-        self._interval_s = STEPS_S[min(step, len(STEPS_S) - 1)]
+        if 2 * len(gap) < n_present:
+            self._interval_s = STEPS_S[-1]
+            return
+        step = int(np.searchsorted(STEPS_S, np.quantile(gap, _SHARE)))
+        self._interval_s = self._known_s = STEPS_S[min(step, len(STEPS_S) - 1)]

@@ -45,8 +45,24 @@ def test_the_longest_interval_is_assumed_while_most_devices_have_reported_once()
     assert pace.interval_s == STEPS_S[-1]
     pace.advance(np.arange(10, dtype=np.int32), np.zeros(10), now=0)
     assert pace.interval_s == STEPS_S[-1]
+    # That makes nobody wait for a longer epoch, and none shorter when it becomes known.
+    assert (pace.epoch_s, pace.ttl_s) == (60, 60 + 1.5 * STEPS_S[-1])
     pace.advance(np.arange(6, dtype=np.int32), np.full(6, 10.0), now=10)
     assert pace.interval_s == STEPS_S[0]
+    assert (pace.epoch_s, pace.ttl_s) == (60, 120)
+
+
+@pytest.mark.parametrize(("every_s", "epoch_s"), [(10.0, 60), (300.0, 300)])
+def test_many_new_devices_change_no_epoch_before_they_show_how_slow_they_are(
+    every_s: float, epoch_s: float
+) -> None:
+    pace = Pace(ttl_s=120, epoch_s=60, follows=True)
+    drive(pace, every_s, n=20, seconds=700)
+    pace.advance(np.arange(20, 60, dtype=np.int32), np.full(40, 700.0), now=705)
+    assert (pace.interval_s, pace.epoch_s) == (STEPS_S[-1], epoch_s)
+    again = Pace(ttl_s=120, epoch_s=60, follows=True)
+    again.restore(pace.state())
+    assert again.epoch_s == epoch_s
 
 
 def test_a_few_slow_devices_do_not_slow_down_the_others() -> None:

@@ -394,10 +394,11 @@ def test_a_cloak_that_has_lost_its_state_uses_no_number_again() -> None:
 
 def shortened(at: int) -> list[Shared]:
     """Return what is released around the moment at which an epoch of 300 s becomes one of 30 s."""
-    # While nobody knows how often devices report, the longest epoch is assumed.
     pace = Pace(ttl_s=60, epoch_s=30, follows=True)
     drive = Drive(WIDE, session_cloak(WIDE, pace=pace, beat_s=10), ttl_s=1000)
     everyone = np.arange(6, dtype=np.int32)
+    for ts in (-310.0, -10.0):  # devices that report every 300 seconds
+        pace.advance(everyone, np.full(6, ts), now=ts)
     holds: dict[Life, float] = {}
     for now in range(0, at + 21, 5):
         where = {0: 0, 2: 142, 3: 143}
