@@ -114,8 +114,9 @@ class SessionSettings(Group):
     place of a group is n times as large, because devices are few, it publishes once in √n beats (in
     a third of that, at least one, while fewer than a quarter of the published devices stand still)
     or a little more rarely, at equal distances over its life. A shorter beat tells more about where
-    devices drive. The first groups are formed a beat after the first position, at most 5 s. 0: a
-    group publishes whenever a member reports, which also tells when."""
+    devices drive. The first groups are formed a beat after the first position, at most 5 s, or
+    once enough devices count. 0: a group publishes whenever a member reports, which also tells
+    when."""
 
     @property
     def rotate_s(self) -> float:

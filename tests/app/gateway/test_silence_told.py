@@ -37,7 +37,7 @@ PUBLIC = (
     "fewer devices are present than a group needs (5 to 10, by density): nothing is published"
     " until more come; the log says whether a smaller k would do, and what to write for it"
 )
-WAITING = "devices wait for their first groups: these are formed when the next epoch begins"
+WAITING = "devices wait for their first groups: these are formed within 60 s"
 WHY = "anonymizer/status/why"
 
 

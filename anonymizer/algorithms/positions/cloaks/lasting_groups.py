@@ -27,6 +27,30 @@ class Epochs:
         # Because of rounding, an end that has just come can be computed as the next one.
         return np.where(ends > now, ends, ends + length_s)
 
+    def next_try(self, now: float, length_s: float, *, waited_s: float) -> float:
+        """Return when groups are formed next while nobody is in one, unix seconds.
+
+        `waited_s`: time since the first position. Nobody waits longer than has been waited since
+        then, nor longer than an epoch.
+
+        Notes
+        -----
+        That somebody begins to be published tells that enough devices count now, and that too few
+        did at the try before: who knows all others learns to within the time between two tries when
+        the last one came. An epoch after the first position this time is an epoch, as for everybody
+        who joins a fleet that is published. Before, it is the largest half, quarter and so on of
+        one that is not above `waited_s`, so it grows with the time in which the last one can have
+        come. Tries every `settle_s` would tell when the last vehicle of a small fleet sets off each
+        morning, and so from where.
+
+        The times are those of a clock, and divide each other: they say nothing of the first device,
+        who may be in no group, and no two of them are close together.
+        """
+        step_s = length_s
+        while step_s > max(waited_s, 1.0):
+            step_s /= 2
+        return float(self.ends(now, step_s)[0])
+
 
 class Serials(NamedTuple):
     """Numbers of groups: `first`, `first + step` and so on."""

@@ -471,6 +471,10 @@ class SessionCloak:
         joining &= density.version_of >= now + length_s - self._pace.ttl_s
         slot = np.flatnonzero(joining).astype(np.int32)
         self._form(density, slot[np.argsort(self.keys(slot))], cell_ends_at, now)
+        if begin[0] and not len(self._groups.k):
+            # Without members all follow the first cell. If the clock was put back, that was long.
+            waited_s = abs(now - self._began_s)
+            cell_ends_at[0] = self._epochs.next_try(now, length_s, waited_s=waited_s)
         return n_old
 
     def _bring_forward(self, density: DensityMap, now: float) -> None:

@@ -66,7 +66,7 @@ class Standing(NamedTuple):
     shortage: Callable[[], Shortage | None]
     """Returns the fewest devices that are missing for any group; None: there are enough."""
     epoch_s: float
-    """Longest time until groups are formed."""
+    """Longest time until groups are formed once enough devices count."""
 
 
 def published_k(adka: "AdkaSettings") -> str:
@@ -175,8 +175,11 @@ class SilenceRule:
         what = f"{n} devices are present" if n > 1 else "1 device is present"
         if n < standing.n_on_graph:
             what = f"at most {n} of {standing.n_on_graph} devices are on roads that are connected"
+        if standing.n_too_new:
+            what += f" ({standing.n_too_new:,} more count from their second report on)"
         smaller = smaller_k(self._adka, most=n - self._k_extra)
-        text = f"{what} and a group needs {k}: {_MORE}{smaller}"
+        within = f", then within {standing.epoch_s:.0f} s" if self._lasts else ""
+        text = f"{what} and a group needs {k}: {_MORE}{within}{smaller}"
         return Reason(f"too few{smaller}", text, self._few)
 
     def _refused(self, n_of: Mapping[Outcome, int]) -> Reason | None:
@@ -210,9 +213,8 @@ class SilenceRule:
         if not n or n_grouped or not self._lasts:
             return None
         what = (
-            "for their first groups: these are formed when the next epoch begins, within"
-            f" {standing.epoch_s:.0f} s (session.epoch_s; longer while devices report rarely, see"
-            " presence.ttl_s)"
+            f"for their first groups: these are formed within {standing.epoch_s:.0f} s"
+            " (session.epoch_s; longer where devices report rarely, see presence.ttl_s)"
         )
         return Reason("waiting", f"{n:,} devices wait {what}", f"devices wait {what}")
 
