@@ -4,9 +4,10 @@ Who knows a table but for who of one class has which sensitive value, and the me
 each possibility: what does not give the release is ruled out, the minimality attack [1]_. So
 classes are formed as if there were no sensitive attributes, and a tree of cuts tells which of them
 are near. Where a class breaks the promise, it and the other side of its cut are one class, and so
-up the tree: whichever of the two sides broke it, the release is the same. An exchange of values
-within a class that was formed never changes the release, and one between two that were merged only
-if it makes both keep the promise.
+up the tree: whichever of the two sides broke it, the release is the same. Where a distribution is
+asked for, near classes break it alike, so mergers with opposite ones are tried too. An exchange of
+values within a class that was formed never changes the release; where no distribution is asked for,
+one between two that were merged does only if it makes both keep the promise.
 
 References
 ----------
@@ -16,21 +17,29 @@ References
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from anonymizer.algorithms.cells.nodes import LEAF
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records import class_methods
-from anonymizer.algorithms.records.boxes import nearness
-from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
+from anonymizer.algorithms.records.class_tree import (
+    ClassTree,
+    Members,
+    begin_count,
+    count_in,
+    keep_as_one,
+    tree_of,
+)
+from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
+from anonymizer.algorithms.records.criteria import total_loss
 from anonymizer.algorithms.records.methods import Method
+from anonymizer.algorithms.records.opposite_classes import with_opposites
 from anonymizer.algorithms.records.ordering import numbered, stable_order
 from anonymizer.algorithms.records.problem import Problem
-from anonymizer.algorithms.records.sweep import ClassCounts, add, bounded, clear, holds, no_counts
+from anonymizer.algorithms.records.sweep import bounded
 from anonymizer.algorithms.records.task import Task
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, RecordArray, starts_of
+from anonymizer.domain.arrays import Int32Array, RecordArray
 from anonymizer.domain.records import Records
 
 
@@ -76,54 +85,32 @@ def merged(problem: Problem, class_of: Int32Array) -> Int32Array:
     """Return classes that keep the promise, each some whole ones of those that are given.
 
     `SUPPRESSED` where none does, however many are merged. O(n columns), and where a class breaks it
-    at most log(classes) times as much; with t-closeness for each merger O(size of the domain).
+    at most log(classes) times as much; with t-closeness for each merger O(size of the domain), and
+    twice: of all mergers that are near, and of those by which broken classes are first joined with
+    opposite ones, the cheaper.
     """
     class_of = without_gaps(class_of)
-    classes = classes_of(class_of)
-    turn, counts = np.zeros(1, np.int64), no_counts(problem)
-    keeps = _keeping(problem.k, _Members(classes.first_of, classes.member, turn, counts))
-    if keeps.all():
+    tree = tree_of(problem, class_of)
+    if tree is None:
         return class_of
-    size = np.diff(classes.first_of)
-    middle = np.empty((len(classes), problem.n_qis), np.int32)
-    for c in range(problem.n_qis):
-        codes = problem.cells[classes.member, c]
-        lo, hi = (end.reduceat(codes, classes.first_of[:-1]) for end in (np.minimum, np.maximum))
-        middle[:, c] = lo + (hi - lo) // 2
-    node, order = nearness(problem, middle)
-    member = np.concatenate([classes[c] for c in order.tolist()])
-    of = _Members(starts_of(size[order]), member, turn, counts)
-    group = np.where(keeps[order], np.arange(len(order)), SUPPRESSED).astype(np.int32)
-    _merge(node, problem.k, of, group)
-    out = np.full(problem.n, SUPPRESSED, np.int32)
-    out[member] = np.repeat(group, size[order])
-    return without_gaps(out)
+    found = _with_siblings(tree)
+    if not (problem.rule["closeness"] < np.inf).any():
+        return found
+    joined = with_opposites(tree)
+    tree = tree_of(problem, joined)
+    other = joined if tree is None else _with_siblings(tree)
+    return min((found, other), key=lambda each: total_loss(problem, each))
 
 
-class _Members(NamedTuple):
-    """The records of classes in some order, as kernels take them.
-
-    `first`, `member`: where each begins, and the records; `turn`: the last class that was counted,
-    shape (1,).
-    """
-
-    first: IntArray
-    member: IntArray
-    turn: IntArray
-    counts: ClassCounts
+def _with_siblings(tree: ClassTree) -> Int32Array:
+    """Return the classes, where one breaks the promise merged with all of the other side."""
+    group = tree.group
+    _merge(tree.node, tree.k, tree.of, group)
+    return tree.class_of(group)
 
 
 @kernel
-def _keeping(k: int, of: _Members) -> BoolArray:
-    """Return which classes keep the promise."""
-    keeps = np.empty(len(of.first) - 1, np.bool_)
-    for c in range(len(keeps)):
-        keeps[c] = _keep(c, c + 1, k, of)
-    return keeps
-
-
-@kernel
-def _merge(node: RecordArray, k: int, of: _Members, group: Int32Array) -> None:
+def _merge(node: RecordArray, k: int, of: Members, group: Int32Array) -> None:
     """Merge the classes of each node, whose children are behind it.
 
     `group`: of each class, the first of those with which it is merged, `SUPPRESSED` while they
@@ -140,7 +127,7 @@ def _merge(node: RecordArray, k: int, of: _Members, group: Int32Array) -> None:
 
 
 @kernel
-def _merge_halves(begin: int, end: int, k: int, of: _Members, group: Int32Array) -> bool:
+def _merge_halves(begin: int, end: int, k: int, of: Members, group: Int32Array) -> bool:
     """Merge classes with equal boxes two by two; return whether all of them keep the promise."""
     n, width = end - begin, 1
     keeps = group[begin:end] != SUPPRESSED
@@ -153,40 +140,21 @@ def _merge_halves(begin: int, end: int, k: int, of: _Members, group: Int32Array)
 
 
 @inner_kernel
-def _joins(begin: int, end: int, k: int, of: _Members, group: Int32Array) -> bool:
+def _joins(begin: int, end: int, k: int, of: Members, group: Int32Array) -> bool:
     """Make some classes one if that keeps the promise; return whether."""
-    if not _keep(begin, end, k, of):
+    begin_count(of)
+    n_persons = 0
+    for c in range(begin, end):
+        n_persons += count_in(c, of)
+    if not keep_as_one(n_persons, k, of):
         return False
     for c in range(begin, end):
         group[c] = begin
     return True
 
 
-@inner_kernel
-def _keep(begin: int, end: int, k: int, of: _Members) -> bool:
-    """Return whether some classes are one that keeps the promise. O(records columns)."""
-    counts = of.counts
-    clear(counts)
-    of.turn[0] += 1
-    n_persons = 0
-    for row in range(of.first[begin], of.first[end]):
-        n_persons += add(of.member[row], of.turn[0], counts)
-    return n_persons >= k and holds(n_persons, of.turn[0], counts)
-
-
-def _best(task: Task) -> Int32Array:
-    """Search blindly; with t-closeness by all values, without which the loss may be threefold."""
-    n_sensitive = task.records.sensitive.shape[1]
-    asked = task.problem.rule[len(task.problem.rule) - n_sensitive :]
-    best = class_methods.METHODS["best"]
-    return best(task) if (asked["closeness"] < np.inf).any() else formed_blindly(best, task)
-
-
 METHODS: Mapping[str, Method] = {
-    "best": _best,
-    **{
-        name: partial(formed_blindly, class_methods.METHODS[name])
-        for name in ("hilbert", "mondrian")
-    },
+    name: partial(formed_blindly, class_methods.METHODS[name])
+    for name in ("best", "hilbert", "mondrian")
 }
 """By name."""

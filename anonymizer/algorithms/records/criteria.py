@@ -17,6 +17,7 @@ from math import inf
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.problem import Codes, Cost, Problem, ProblemArrays
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.records import Schema
@@ -33,6 +34,13 @@ def loss(problem: Problem, member: IntArray) -> float:
     their weights.
     """
     return class_loss(problem.arrays, problem.n_qis, member)
+
+
+def total_loss(problem: Problem, class_of: Int32Array) -> float:
+    """Return the loss of all records; a suppressed one loses all."""
+    classes = classes_of(class_of)
+    lost = sum(len(classes[c]) * loss(problem, classes[c]) for c in range(len(classes)))
+    return lost + problem.n_qis * float((class_of == SUPPRESSED).sum())
 
 
 @kernel

@@ -5,12 +5,11 @@ from collections.abc import Callable
 import numpy as np
 
 from anonymizer.algorithms.records.boxes import near_together
-from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
-from anonymizer.algorithms.records.criteria import loss
+from anonymizer.algorithms.records.criteria import total_loss
 from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.local_search import best
 from anonymizer.algorithms.records.problem import Problem
-from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.arrays import IntArray
 
 _PART = 40
 """So many parts has a table."""
@@ -49,14 +48,7 @@ def saved_by_twice_the_work(
     sizes = [int(rule["size"]) for rule in problem.rule[:q]]
     order = hilbert_order(part.cells[:, :q].copy(), sizes)
     once, twice = (
-        _lost(part, best(part, order, work=times * work * len(own) // n, seed=seed))
+        total_loss(part, best(part, order, work=times * work * len(own) // n, seed=seed))
         for times in (1, 2)
     )
     return 1 - twice / once if once else 0.0
-
-
-def _lost(problem: Problem, class_of: Int32Array) -> float:
-    """Return the loss of all records; a suppressed one loses all."""
-    classes = classes_of(class_of)
-    lost = sum(len(classes[c]) * loss(problem, classes[c]) for c in range(len(classes)))
-    return lost + problem.n_qis * float((class_of == SUPPRESSED).sum())

@@ -17,12 +17,15 @@ from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.task import Task
 from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.criteria.criterion import Of
+from anonymizer.domain.criteria.registry import criteria_of
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from tests.algorithms.records.made import SCHEMA, categories, numbers, promises, records
 
 BLIND = ("best", "hilbert", "mondrian")
 WORK = 20_000
+NO_T: dict[str, Any] = {"t": np.inf}
 
 
 def task_of(table: Records, promise: Promise, method: str, schema: Schema = SCHEMA) -> Task:
@@ -63,9 +66,7 @@ def formed_by(method: str, task: Task) -> tuple[Int32Array, Int32Array]:
 def test_values_exchanged_within_a_formed_class_leave_the_release_as_it_is(
     method: str, table: Records, promise: Promise, seed: int
 ) -> None:
-    # With t, `best` sees the values.
-    unseen: dict[str, Any] = {"t": np.inf} if method == "best" else {}
-    task = task_of(table, replace(promise, l=2, **unseen), method)
+    task = task_of(table, replace(promise, l=2), method)
     formed, release = formed_by(method, task)
     other = exchanged(table, formed, np.random.default_rng(seed))
     assert METHODS[method](task).tolist() == release.tolist()
@@ -101,10 +102,10 @@ def test_classes_of_which_each_keeps_the_promise_stay(
 
 @settings(max_examples=30)
 @given(table=records(), promise=promises(), seed=st.integers(0, 99))
-def test_values_exchanged_within_a_published_class_change_no_other_class(
+def test_without_t_values_exchanged_within_a_published_class_change_no_other_class(
     table: Records, promise: Promise, seed: int
 ) -> None:
-    promise, rng = replace(promise, l=2), np.random.default_rng(seed)
+    promise, rng = replace(promise, l=2, **NO_T), np.random.default_rng(seed)
     release = METHODS["hilbert"](task_of(table, promise, "hilbert"))
     for c in np.unique(release[release != SUPPRESSED]):
         one = np.where(release == c, 0, SUPPRESSED).astype(np.int32)
@@ -168,13 +169,13 @@ def townspeople(n: int, seed: int) -> Records:
     return Records(qi, ill[:, None], np.arange(n, dtype=np.int32))
 
 
-def named(method: str, n: int, seed: int) -> tuple[float, float]:
+def named(method: str, promise: Promise, n: int, seed: int) -> tuple[float, float]:
     """The mean probability with which the attack names the only one ill of a class, and chance.
 
     For each member of the class the adversary runs the method as if it were the ill one, and rules
     out who gives another release.
     """
-    table, promise = townspeople(n, seed), Promise(k=5, l=2)
+    table = townspeople(n, seed)
     form = METHODS.get(method, class_methods.METHODS["sighted"])
     release = form(task_of(table, promise, method, TOWN))
     ill = table.sensitive[:, 0] == 1
@@ -195,12 +196,28 @@ def named(method: str, n: int, seed: int) -> tuple[float, float]:
     return float(np.mean(found)), float(np.mean(chance))
 
 
+ASKED = {
+    "l": Promise(k=5, l=2),
+    "entropy_l": Promise(k=5, entropy_l=1.2),
+    "t": Promise(k=5, t=0.15),
+}
+"""Of two values, one of which a tenth of the table has."""
+
+
+def test_each_criterion_of_sensitive_attributes_is_attacked() -> None:
+    assert ASKED.keys() == {each.name for each in criteria_of(Of.SENSITIVE)}
+
+
+@pytest.mark.parametrize("promise", ASKED.values(), ids=ASKED)
 @pytest.mark.parametrize("method", BLIND)
-def test_who_runs_the_method_for_each_possibility_names_nobody(method: str) -> None:
-    success, chance = named(method, 150, 1)
+def test_who_runs_the_method_for_each_possibility_names_nobody(
+    method: str, promise: Promise
+) -> None:
+    success, chance = named(method, promise, 150, 1)
     assert success == pytest.approx(chance)
 
 
-def test_a_search_that_sees_the_values_is_read_by_the_same_attack() -> None:
-    success, chance = named("sighted", 150, 1)
+@pytest.mark.parametrize("promise", ASKED.values(), ids=ASKED)
+def test_a_search_that_sees_the_values_is_read_by_the_same_attack(promise: Promise) -> None:
+    success, chance = named("sighted", promise, 150, 1)
     assert success > 2 * chance
