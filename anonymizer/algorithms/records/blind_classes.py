@@ -60,13 +60,8 @@ def formed_blindly(method: Method, task: Task) -> Int32Array:
 
 def _formed(method: Method, task: Task, n_seen: int) -> Int32Array:
     problem, records = task.problem, task.records
-    qi_of = numbered(records.qi)
-    drawn = np.random.default_rng(task.former.seed).permutation(problem.n_persons)
-    order = stable_order(drawn[records.person].astype(np.uint64), np.arange(records.n))
-    order = stable_order(qi_of[order].astype(np.uint64), order)
+    order, lie_so = _drawn_order(task)
     cells = problem.cells[:, :n_seen]
-    # Of records that lie in that order but for their persons, only these change places.
-    lie_so = bool((qi_of[1:] >= qi_of[:-1]).all())
     seen = replace(
         problem,
         cells=np.ascontiguousarray(cells) if lie_so else cells.take(order, axis=0),
@@ -79,6 +74,19 @@ def _formed(method: Method, task: Task, n_seen: int) -> Int32Array:
     formed = np.empty(records.n, np.int32)
     formed[order] = method(replace(task, records=unread, problem=seen, target=None))
     return formed
+
+
+def _drawn_order(task: Task) -> tuple[IntArray, bool]:
+    """Return the records by their quasi-identifiers, equal ones in an order that the seed draws.
+
+    And whether they lie in that order but for their persons, so that only these change places.
+    """
+    records = task.records
+    qi_of = numbered(records.qi)
+    drawn = np.random.default_rng(task.former.seed).permutation(task.problem.n_persons)
+    order = stable_order(drawn[records.person].astype(np.uint64), np.arange(records.n))
+    order = stable_order(qi_of[order].astype(np.uint64), order)
+    return order, bool((qi_of[1:] >= qi_of[:-1]).all())
 
 
 def merged(problem: Problem, class_of: Int32Array) -> Int32Array:
