@@ -1,5 +1,7 @@
 """Findings that an audit of a table could have."""
 
+from collections.abc import Mapping
+
 from hypothesis import strategies as st
 
 from anonymizer.audit.attack import Subject
@@ -9,8 +11,8 @@ from anonymizer.audit.registry import attacks_on
 QUESTIONS = [q for attack in attacks_on(Subject.TABLE) for q in attack.questions]
 
 
-def finding(attack: str, figures: dict[str, Figure], **other: object) -> Finding:
-    return Finding.model_validate({"attack": attack, "figures": figures, **other})
+def finding(attack: str, figures: Mapping[str, Figure], **other: object) -> Finding:
+    return Finding.model_validate({"attack": attack, "figures": dict(figures), **other})
 
 
 @st.composite

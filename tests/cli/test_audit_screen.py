@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anonymizer.audit.attack import name_of
@@ -83,6 +83,7 @@ def test_a_screen_is_read_at_a_glance(n_columns: int, n_failing: int) -> None:
 
 
 @given(st.lists(findings(), max_size=120))
+@example(of_all_columns(3, n_failing=len(QUESTIONS)))
 def test_every_kind_that_fails_is_told_with_how_many_do(found: list[Finding]) -> None:
     shown = screen(report_on(found))
     assert shown.count("FAILS") == len({name_of(each.attack) for each in found if each.fails})
