@@ -120,6 +120,7 @@ async def test_one_user_s_zones_silence_nobody_else_over_restarts_and_after_they
                 async def problems() -> str:
                     return str((await gateway.get("/readyz")).json()["problems"])
 
+                await gateway.program.logged("broker connected")
                 await eventually(problems, lambda said: NO_ROOM in said)
                 await eventually(lambda: n_left_out(gateway), partial(eq, 1 + restarted))
                 assert await n_hidden(gateway, devices, honest) == restarted
@@ -128,6 +129,7 @@ async def test_one_user_s_zones_silence_nobody_else_over_restarts_and_after_they
                 await devices.publish("zones/u0/car", zone, qos=1, retain=True)
                 await eventually(lambda: n_left_out(gateway), partial(eq, 2))
         async with serving(tmp_path, settings) as gateway:
+            await gateway.program.logged("broker connected")
             await eventually(problems, lambda said: NO_ROOM in said)
             for i in range(31):
                 await devices.publish(f"zones/eve/{i}", b"", qos=1, retain=True)
