@@ -41,6 +41,7 @@ from tests.app.gateway.records import (
 from tests.end_to_end import (
     ANONYMIZER,
     AS_OPERATOR,
+    DEADLINE_S,
     SIMULATOR,
     TOKEN,
     Gateway,
