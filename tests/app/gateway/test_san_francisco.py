@@ -95,8 +95,9 @@ async def test_taxis_at_sixty_times_their_speed_are_cloaked_covered_and_accounte
         "suppressed/region_too_large",
         "suppressed/overload",
     }
-    # On a busy machine ticks are late, and keep the newest position of each taxi.
-    n_kept = len(truths) - before.outcomes.get("suppressed/overload", 0)
+    # On a busy machine ticks are late, or long: they keep the newest position of each taxi.
+    older = ("suppressed/overload", "suppressed/superseded")
+    n_kept = len(truths) - sum(before.outcomes.get(each, 0) for each in older)
     assert before.outcomes["published"] == watching.n_pseudonyms > 0.6 * n_kept
     assert counts(log[-1]) == before.outcomes | {"received": len(truths)}
 
