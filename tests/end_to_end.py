@@ -291,8 +291,17 @@ async def serving(
         environment["ANONYMIZER__HTTP__TOKEN"], headers = TOKEN, AS_OPERATOR
     async with running(ANONYMIZER, "serve", "-c", config, environment=environment) as program:
         url = (await program.logged("listening"))["url"]
-        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=headers) as http:
+        async with http_client(url, headers=headers) as http:
             yield Gateway(program, http)
+
+
+def http_client(url: str, **options: Any) -> httpx.AsyncClient:  # noqa: ANN401  httpx's own
+    """Return a client of a gateway's web server, with a connection for each request.
+
+    A server ends one that is idle: just now, if this process stood still before it asked again.
+    """
+    once = httpx.Limits(max_keepalive_connections=0)
+    return httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, limits=once, **options)
 
 
 class Seen(NamedTuple):
@@ -355,7 +364,9 @@ def client(url: str, name: str, **options: Any) -> aiomqtt.Client:  # noqa: ANN4
     assert parts.port is not None
     options.setdefault("protocol", aiomqtt.ProtocolVersion.V5)
     options.setdefault("timeout", DEADLINE_S)  # of each answer of the broker
-    return aiomqtt.Client(parts.hostname, parts.port, identifier=name, **options)
+    made = aiomqtt.Client(parts.hostname, parts.port, identifier=name, **options)
+    made._client.connect_timeout = DEADLINE_S  # of TCP and TLS, which aiomqtt leaves at 5 s
+    return made
 
 
 @asynccontextmanager

@@ -9,7 +9,6 @@ import time
 import tomllib
 from pathlib import Path
 
-import httpx
 import pytest
 
 from anonymizer.extras import (
@@ -29,6 +28,7 @@ from tests.end_to_end import (
     TOKEN,
     Gateway,
     client,
+    http_client,
     quick,
     running,
     send,
@@ -138,9 +138,7 @@ async def test_a_slim_installation_serves(tmp_path: Path) -> None:
         environment = {"PYTHONPATH": str(ROOT), "ANONYMIZER__HTTP__TOKEN": TOKEN}
         async with running(*command, environment=environment) as program:
             http_url = (await program.logged("listening"))["url"]
-            async with httpx.AsyncClient(
-                base_url=http_url, timeout=DEADLINE_S, headers=AS_OPERATOR
-            ) as http:
+            async with http_client(http_url, headers=AS_OPERATOR) as http:
                 gateway = Gateway(program, http)
                 await gateway.until_ready()
                 async with client(url, "devices") as devices:

@@ -264,14 +264,9 @@ def test_a_worker_told_to_end_ends_well_while_kafka_is_dead_or_says_nothing(
         wait_until(lambda: all(n_assigned(workers, name) for name in ("a", "b")), "two workers")
         wait_until(lambda: all(len(out.values[n]) > 5 for n in range(N_STAGES)), "outputs")
         own_kafka.send_signal(number)
-        began = monotonic()
         assert workers.stop("a") == 0  # at once
-        print(f"ended after {monotonic() - began:.1f} s")  # noqa: T201
-        assert monotonic() - began < 60  # 20 s on an idle machine
         sleep(15)  # long enough for the other to know
-        began = monotonic()
         assert workers.stop("b") == 0
-        print(f"ended after {monotonic() - began:.1f} s")  # noqa: T201
         own_kafka.send_signal(signal.SIGCONT)
         own_kafka.kill()
         feed.abandon()

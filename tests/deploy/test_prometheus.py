@@ -18,7 +18,16 @@ from anonymizer.networks import load_network
 from anonymizer.transport.local_brokers import LocalBroker, running_mosquitto
 from tests.app.gateway.records import toml
 from tests.deploy.files import DEPLOY, dashboard_queries, dashboards
-from tests.end_to_end import ANONYMIZER, DEADLINE_S, TOKEN, client, eventually, running, send
+from tests.end_to_end import (
+    ANONYMIZER,
+    DEADLINE_S,
+    TOKEN,
+    client,
+    eventually,
+    http_client,
+    running,
+    send,
+)
 from tests.pipeline.records.made import FLEET, traffic
 
 OF_ONE = ("overview", "privacy", "records")
@@ -145,7 +154,7 @@ async def watch(folder: Path) -> Watched:
             enough = asyncio.Event()
             sending = asyncio.create_task(keep_sending(url, enough), name="devices")
             try:
-                async with httpx.AsyncClient(base_url=web.url, timeout=DEADLINE_S) as http:
+                async with http_client(web.url) as http:
                     told = (await http.get(urljoin(url_of_gateway, "/metrics"))).text
                     return await look(Prometheus(http), told)
             finally:

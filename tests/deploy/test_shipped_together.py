@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -26,6 +25,7 @@ from tests.end_to_end import (
     SIMULATOR,
     Gateway,
     eventually,
+    http_client,
     running,
 )
 from tests.lanes import some
@@ -95,7 +95,7 @@ async def gateway_of(
         url = (await program.logged("listening"))["url"]
         token = (folder / "secrets" / "http.token").read_text().strip()
         shown = {"Authorization": f"Bearer {token}"}
-        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=shown) as http:
+        async with http_client(url, headers=shown) as http:
             yield Gateway(program, http)
 
 

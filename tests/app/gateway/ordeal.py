@@ -26,6 +26,7 @@ from tests.end_to_end import (
     Accounts,
     client,
     eventually,
+    http_client,
     read_accounts,
 )
 from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, traffic
@@ -152,7 +153,7 @@ class Ordeal:
 
 
 async def until_only_the_last_is_held(url: str) -> None:
-    async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=AS_OPERATOR) as http:
+    async with http_client(url, headers=AS_OPERATOR) as http:
 
         async def held() -> tuple[float, float, float]:
             text = (await http.get("/metrics")).text
@@ -175,7 +176,7 @@ async def until_only_the_last_is_held(url: str) -> None:
 
 async def until_all_is_stored(url: str) -> None:
     """Wait until nothing has arrived for a second that is not stored."""
-    async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=AS_OPERATOR) as http:
+    async with http_client(url, headers=AS_OPERATOR) as http:
         before = ""
         while True:
             lines = (await http.get("/metrics")).text.splitlines()
@@ -188,7 +189,7 @@ async def until_all_is_stored(url: str) -> None:
 
 async def until_ready(url: str) -> None:
     """Wait until the gateway is ready: its connections are made."""
-    async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=AS_OPERATOR) as http:
+    async with http_client(url, headers=AS_OPERATOR) as http:
         await eventually(lambda: http.get("/readyz"), lambda answer: answer.is_success)
 
 

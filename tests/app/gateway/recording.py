@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport import MqttLink
@@ -22,6 +20,7 @@ from tests.end_to_end import (
     Gateway,
     Witness,
     eventually,
+    http_client,
     running,
 )
 from tests.observe.samples import samples
@@ -38,7 +37,7 @@ async def serving_records(folder: Path, url: str, **more: Any) -> AsyncIterator[
     async with running(ANONYMIZER, "serve", "-c", config, environment=token) as program:
         url = (await program.logged("listening"))["url"]
         await program.logged("broker connected for records")
-        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=AS_OPERATOR) as http:
+        async with http_client(url, headers=AS_OPERATOR) as http:
             yield Gateway(program, http)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import polars as pl
 import pytest
 
@@ -20,13 +19,13 @@ from tests.app.gateway.records import assert_each_window_has_one_partition
 from tests.end_to_end import (
     ANONYMIZER,
     AS_OPERATOR,
-    DEADLINE_S,
     SIMULATOR,
     START_S,
     TOKEN,
     Gateway,
     Witness,
     eventually,
+    http_client,
     running,
     witness,
 )
@@ -71,7 +70,7 @@ async def test_four_methods_publish_of_the_same_vehicles_and_all_accounts_are_ex
         url = (await program.logged("listening"))["url"]
         await program.logged("broker connected for records")
         async with (
-            httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=AS_OPERATOR) as http,
+            http_client(url, headers=AS_OPERATOR) as http,
             running(SIMULATOR, "run", "--all", *SIZE, "--broker", broker.url, "--quiet") as traffic,
         ):
             gateway = Gateway(program, http)
@@ -153,7 +152,7 @@ async def test_ten_minutes_of_all_methods_are_accounted_for_and_pass_every_audit
         url = (await program.logged("listening"))["url"]
         await program.logged("broker connected for records")
         async with (
-            httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=AS_OPERATOR) as http,
+            http_client(url, headers=AS_OPERATOR) as http,
             running(SIMULATOR, "run", "--all", *LONG, "--broker", broker.url, "--quiet") as traffic,
         ):
             gateway = Gateway(program, http)

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from prometheus_client import generate_latest
 
@@ -22,7 +21,16 @@ from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.app.contracts import Contract
 from tests.app.gateway.started import NETWORK, gateway_for, running, say, settled
-from tests.end_to_end import DEADLINE_S, Witness, client, eventually, quick, send, witness
+from tests.end_to_end import (
+    DEADLINE_S,
+    Witness,
+    client,
+    eventually,
+    http_client,
+    quick,
+    send,
+    witness,
+)
 
 VERSION = network_version(NETWORK)
 TRAMS = [say(f"tram-{i}", 5) for i in range(12)]
@@ -74,7 +82,7 @@ async def test_the_network_is_one_file_over_http(broker: LocalBroker) -> None:
     assert gateway.http is not None
     async with (
         running(gateway),
-        httpx.AsyncClient(base_url=gateway.http.url, timeout=DEADLINE_S) as http,
+        http_client(gateway.http.url) as http,
     ):
         answer = await http.get("/api/network")
         again = await http.get("/api/network", headers={"If-None-Match": answer.headers["ETag"]})
@@ -90,7 +98,7 @@ async def test_the_network_can_stay_private(broker: LocalBroker) -> None:
         running(gateway),
         witness(broker.url) as watching,
         client(broker.url, "publisher") as publisher,
-        httpx.AsyncClient(base_url=gateway.http.url, timeout=DEADLINE_S) as http,
+        http_client(gateway.http.url) as http,
     ):
         await send(publisher, TRAMS)
         await watching.until(lambda: bool(watching.on("cloaked/positions")))

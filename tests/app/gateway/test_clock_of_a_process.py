@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from anonymizer.networks import load_network
@@ -19,12 +18,12 @@ from tests.app.gateway.shifted_clock import put
 from tests.cli.support import process
 from tests.end_to_end import (
     AS_OPERATOR,
-    DEADLINE_S,
     TOKEN,
     Gateway,
     Witness,
     client,
     eventually,
+    http_client,
     running,
     send,
     witness,
@@ -78,9 +77,7 @@ class Machine:
             url = (await program.logged("listening"))["url"]
             await program.logged("broker connected for records")
             await program.logged("broker connected")
-            async with httpx.AsyncClient(
-                base_url=url, timeout=DEADLINE_S, headers=AS_OPERATOR
-            ) as http:
+            async with http_client(url, headers=AS_OPERATOR) as http:
                 yield Gateway(program, http)
 
     async def positions_flow(self, watching: Witness) -> None:

@@ -4,6 +4,8 @@ import json
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from operator import eq
 from pathlib import Path
 
 import aiomqtt
@@ -33,6 +35,12 @@ NO_ROOM = "zones: there is no room for those of some devices"
 
 def position(node: int) -> bytes:
     return json.dumps({"lat": float(NETWORK.lat[node]), "lon": float(NETWORK.lon[node])}).encode()
+
+
+async def n_left_out(gateway: Gateway) -> int:
+    """Return for how many devices there is no room."""
+    text = (await gateway.get("/metrics")).text
+    return int(float(text.partition("\nanonymizer_zones_left_out ")[2].split()[0]))
 
 
 async def n_hidden(gateway: Gateway, devices: aiomqtt.Client, reports: Sequence[Message]) -> int:
@@ -112,22 +120,20 @@ async def test_one_user_s_zones_silence_nobody_else_over_restarts_and_after_they
                 async def problems() -> str:
                     return str((await gateway.get("/readyz")).json()["problems"])
 
-                async def exposed() -> str:
-                    return (await gateway.get("/metrics")).text
-
+                await gateway.program.logged("broker connected")
                 await eventually(problems, lambda said: NO_ROOM in said)
-                left_out = f"anonymizer_zones_left_out {1 + restarted}"
-                await eventually(exposed, lambda text, line=left_out: line in text)
+                await eventually(lambda: n_left_out(gateway), partial(eq, 1 + restarted))
                 assert await n_hidden(gateway, devices, honest) == restarted
                 assert (await gateway.accounts()).outcomes["published"] >= 15
                 # An honest device that comes later gets its room from who has most.
                 await devices.publish("zones/u0/car", zone, qos=1, retain=True)
-                await eventually(exposed, lambda text: "zones_left_out 2" in text)
+                await eventually(lambda: n_left_out(gateway), partial(eq, 2))
         async with serving(tmp_path, settings) as gateway:
+            await gateway.program.logged("broker connected")
             await eventually(problems, lambda said: NO_ROOM in said)
             for i in range(31):
                 await devices.publish(f"zones/eve/{i}", b"", qos=1, retain=True)
-            await eventually(exposed, lambda text: "zones_left_out 0" in text)
+            await eventually(lambda: n_left_out(gateway), partial(eq, 0))
             of_eve = [(f"positions/eve/{i}", position(AT)) for i in (0, 3, 30)]
             await eventually(lambda: n_hidden(gateway, devices, of_eve), lambda n: n == 0)
             assert await n_hidden(gateway, devices, honest) == 1, "the one that asked for it"

@@ -5,7 +5,6 @@ import json
 from collections import Counter
 from typing import Any
 
-import httpx
 import networkx as nx
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker
 from tests import naive
 from tests.app.gateway.started import NETWORK, gateway_for, running, say, settled
-from tests.end_to_end import DEADLINE_S, client, eventually, quick, send, witness
+from tests.end_to_end import DEADLINE_S, client, eventually, http_client, quick, send, witness
 from tests.transport.faulty_broker import FaultyBroker
 
 
@@ -94,7 +93,7 @@ async def test_it_is_not_ready_while_positions_come_in_and_nothing_goes_out(
     async with (
         running(gateway),
         client(broker.url, "publisher") as publisher,
-        httpx.AsyncClient(base_url=gateway.http.url, timeout=DEADLINE_S) as http,
+        http_client(gateway.http.url) as http,
     ):
 
         async def look(n_devices: int) -> list[str]:
@@ -119,7 +118,7 @@ async def test_it_is_not_ready_while_a_cap_keeps_devices_from_being_published(
     async with (
         running(gateway),
         client(broker.url, "publisher") as publisher,
-        httpx.AsyncClient(base_url=gateway.http.url, timeout=DEADLINE_S) as http,
+        http_client(gateway.http.url) as http,
     ):
 
         async def look() -> list[str]:
@@ -141,7 +140,7 @@ async def test_it_is_not_ready_while_vehicles_change_ids_that_are_said_to_stay(
     assert gateway.http is not None
     async with (
         running(gateway),
-        httpx.AsyncClient(base_url=gateway.http.url, timeout=DEADLINE_S) as http,
+        http_client(gateway.http.url) as http,
     ):
         assert (await http.get("/readyz")).is_success
         # Fifty vehicles: each second one of them is heard under another id, at its own place.
@@ -206,7 +205,7 @@ async def test_it_is_not_alive_before_its_first_tick_and_not_ready_without_a_bro
     stop = asyncio.Event()
     async with (
         asyncio.timeout(DEADLINE_S),
-        httpx.AsyncClient(base_url=gateway.http.url, timeout=DEADLINE_S) as http,
+        http_client(gateway.http.url) as http,
         gateway.http.serving(),
     ):
         assert "no tick" in (await http.get("/healthz")).json()["problems"][0]
@@ -215,7 +214,7 @@ async def test_it_is_not_alive_before_its_first_tick_and_not_ready_without_a_bro
     gateway.warm_up()
     async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
         group.create_task(gateway.run(stop), name="gateway")
-        async with httpx.AsyncClient(base_url=gateway.http.url, timeout=DEADLINE_S) as http:
+        async with http_client(gateway.http.url) as http:
             assert (await http.get("/healthz")).status_code == 200
             [problem] = (await http.get("/readyz")).json()["problems"]
             assert problem.startswith("broker: not connected")

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
 from anonymizer.app.gateway.kept_session import SHOWN_S, KeptSession
@@ -13,7 +12,7 @@ from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.app.gateway.recording import publish, serving_records
 from tests.app.gateway.records import compiled, stored_accounts
 from tests.app.gateway.test_takeover import ids_of
-from tests.end_to_end import DEADLINE_S, Gateway, client, eventually
+from tests.end_to_end import DEADLINE_S, Gateway, client, eventually, http_client
 from tests.pipeline.records.made import traffic
 
 __all__ = ["compiled"]
@@ -88,7 +87,7 @@ async def test_records_that_the_broker_lost_while_no_gateway_ran_are_told_of(
         assert await lost(gateway) == 0
         assert gateway.program.events("session for records lost") == []
         url = gateway.program.events("listening")[0]["url"]
-        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as anybody:
+        async with http_client(url) as anybody:
             assert (await anybody.post("/acknowledge")).status_code == 401
         assert await problems(gateway) == [problem]
         assert (await gateway.post("/acknowledge")).status_code == 204

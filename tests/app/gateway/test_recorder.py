@@ -46,6 +46,7 @@ from tests.end_to_end import (
     TOKEN,
     Gateway,
     eventually,
+    http_client,
     running,
     witness,
 )
@@ -58,7 +59,7 @@ __all__ = ["compiled"]
 async def anonymously(gateway: Gateway) -> httpx.Response:
     """Return the metrics as anybody may read them."""
     url = gateway.program.events("listening")[0]["url"]
-    async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:
+    async with http_client(url) as http:
         return await http.get("/metrics")
 
 
@@ -202,7 +203,7 @@ async def test_the_settings_that_the_simulator_prints_take_what_it_sends(
         sending = ("--vehicles", "40", "--rate", "20", "--duration", "2", "--quiet")
         # It ends by its own clock, and starts as slowly as the machine is busy.
         await printed(SIMULATOR, "records", "--broker", broker.url, *sending)
-        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=AS_OPERATOR) as http:
+        async with http_client(url, headers=AS_OPERATOR) as http:
             received = ("anonymizer_record_parts_received_total", "fleet")
             await eventually(
                 lambda: counted(Gateway(program, http)), lambda now: now.get(received, 0) > 0

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,19 @@ the witness, and beyond the longest time in which the gateway published nothing:
 two cores either is many seconds."""
 
 pytestmark = pytest.mark.data
+
+
+def has_seen(watching: Witness, n_raw: int) -> Callable[[], bool]:
+    """Return whether so many raw positions were seen; what was seen before is not read again."""
+    n_seen = looked = 0
+
+    def all_seen() -> bool:
+        nonlocal n_seen, looked
+        n_seen += sum(each.topic.startswith("positions/") for each in watching.seen[looked:])
+        looked = len(watching.seen)
+        return n_seen == n_raw
+
+    return all_seen
 
 
 def raw_truths(seen: Witness) -> list[Truth]:
@@ -63,7 +77,7 @@ async def test_taxis_at_sixty_times_their_speed_are_cloaked_covered_and_accounte
         told = re.search(r"^sent +([\d,]+) messages", await printed(*traffic), re.MULTILINE)
         assert told
         n_sent = int(told[1].replace(",", ""))
-        await watching.until(lambda: len(watching.seen) >= n_sent == len(raw_truths(watching)))
+        await watching.until(has_seen(watching, n_sent))
         truths = raw_truths(watching)
         before = await gateway.until_settled(len(truths))
         gateway.signal(signal.SIGTERM)
@@ -81,8 +95,9 @@ async def test_taxis_at_sixty_times_their_speed_are_cloaked_covered_and_accounte
         "suppressed/region_too_large",
         "suppressed/overload",
     }
-    # On a busy machine ticks are late, and keep the newest position of each taxi.
-    n_kept = len(truths) - before.outcomes.get("suppressed/overload", 0)
+    # On a busy machine ticks are late, or long: they keep the newest position of each taxi.
+    older = ("suppressed/overload", "suppressed/superseded")
+    n_kept = len(truths) - sum(before.outcomes.get(each, 0) for each in older)
     assert before.outcomes["published"] == watching.n_pseudonyms > 0.6 * n_kept
     assert counts(log[-1]) == before.outcomes | {"received": len(truths)}
 

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
@@ -17,11 +16,11 @@ from tests.cli.support import anonymizer
 from tests.end_to_end import (
     ANONYMIZER,
     AS_OPERATOR,
-    DEADLINE_S,
     TOKEN,
     Gateway,
     client,
     eventually,
+    http_client,
     running,
     send,
     witness,
@@ -53,7 +52,7 @@ async def from_init(
     command = (ANONYMIZER, "serve", "-c", config)
     async with running(*command, environment=environment or {}) as program:
         listening = (await program.logged("listening"))["url"]
-        async with httpx.AsyncClient(base_url=listening, timeout=DEADLINE_S) as http:
+        async with http_client(listening) as http:
             yield Gateway(program, http)
 
 
@@ -146,7 +145,7 @@ async def test_an_input_that_brings_nothing_usable_is_named_while_another_works(
         assert (said["input"], said["topic"]) == (2, "trams/{device}")
         assert said["reason"] == "invalid/schema"
         await watching.until(lambda: watching.n_pseudonyms > 0)
-        async with httpx.AsyncClient(base_url=listening, timeout=DEADLINE_S) as http:
+        async with http_client(listening) as http:
             problems = (await http.get("/readyz")).json()["problems"]
             public = (await http.get("/metrics")).text
             counts = (await http.get("/metrics", headers=AS_OPERATOR)).text

@@ -12,14 +12,22 @@ import httpx
 import pytest
 
 from anonymizer.transport.local_brokers import LocalBroker, free_port
-from tests.end_to_end import ANONYMIZER, DEADLINE_S, eventually, quick, running, write_settings
+from tests.end_to_end import (
+    ANONYMIZER,
+    DEADLINE_S,
+    eventually,
+    http_client,
+    quick,
+    running,
+    write_settings,
+)
 
 
 @asynccontextmanager
 async def probing(port: int) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a server that listens already, or soon will."""
     async with (
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=DEADLINE_S) as http,
+        http_client(f"http://127.0.0.1:{port}") as http,
         asyncio.timeout(DEADLINE_S),
     ):
         while True:
