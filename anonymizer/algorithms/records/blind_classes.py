@@ -39,7 +39,7 @@ from anonymizer.algorithms.records.ordering import numbered, stable_order
 from anonymizer.algorithms.records.problem import Problem
 from anonymizer.algorithms.records.sweep import bounded
 from anonymizer.algorithms.records.task import Task
-from anonymizer.domain.arrays import Int32Array, RecordArray
+from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
 from anonymizer.domain.records import Records
 
 
