@@ -55,14 +55,27 @@ def extra(name: str) -> Iterator[None]:
     Raises `MissingExtraError` if one of them is not installed. Other modules that are missing raise
     as usual.
     """
+    with any_extra(name):
+        yield
+
+
+@contextmanager
+def any_extra(*names: str) -> Iterator[None]:
+    """Import modules of some extras inside this block, of any if none is named.
+
+    Raises as `extra`.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
-        needed = {**EXTRAS, **SPARK_EXTRAS}[name]
-        if (error.name or "").partition(".")[0] not in needed.modules:
-            raise
-        install = f"pip install '{DISTRIBUTION}[{name}]'"
-        raise MissingExtraError(f'{needed.needed_by} need the extra "{name}": {install}') from None
+        every = {**EXTRAS, **SPARK_EXTRAS}
+        missing = (error.name or "").partition(".")[0]
+        for name in names or every:
+            if missing in every[name].modules:
+                install = f"pip install '{DISTRIBUTION}[{name}]'"
+                said = f'{every[name].needed_by} need the extra "{name}": {install}'
+                raise MissingExtraError(said) from None
+        raise
 
 
 def require(*names: str) -> None:

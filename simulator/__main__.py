@@ -12,6 +12,7 @@ try:  # what is imported takes a third of a second to load
 
     from anonymizer.crashes import trace_crashes
     from anonymizer.errors import AnonymizerError
+    from anonymizer.extras import any_extra
     from simulator.cli.main import app
 except KeyboardInterrupt:
     sys.exit(EXIT_INTERRUPTED)
@@ -23,7 +24,8 @@ def main() -> None:
     gc.set_threshold(10_000)  # as in anonymizer/cli/main.py
     atexit.register(gc.freeze)  # likewise
     try:
-        sys.exit(app(prog_name="simulator", standalone_mode=False))
+        with any_extra():  # as in anonymizer/cli/main.py
+            sys.exit(app(prog_name="simulator", standalone_mode=False))
     except AnonymizerError as error:
         _fail(str(error))
     except typer.TyperException as error:

@@ -187,6 +187,9 @@ CASES = [
     ("tables", "anonymizer", ("check", "-c", "tables.toml")),
     ("websockets", "anonymizer", ("check", "-c", "websocket.toml")),
     ("websockets", "simulator", ("run", "--network", "grid:3x3", "--broker", "ws://127.0.0.1:1")),
+    ("tables", "anonymizer", ("audit", "windows", "t.csv", "o.jsonl")),
+    ("tables", "anonymizer", ("check", "-c", "watched.toml")),
+    ("tables", "anonymizer", ("report", "t.csv", "--out", "o.html")),
     ("tables", "simulator", REPLAY),
     ("tables", "simulator", ("run", "--network", "grid:3x3", "--record", "t.csv")),
     ("tables", "simulator", ("trace", "t.csv", "--network", "grid:3x3", "--duration", "1")),
@@ -208,6 +211,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     phones = [{"codec": "owntracks", "key_file": str(folder / "keys")}]
     write_settings(folder / "phones.toml", {"inputs": phones})
     write_settings(folder / "websocket.toml", {"broker": {"url": "ws://localhost"}})
+    write_settings(folder / "watched.toml", {"watch": {"evidence_s": 60, "reports": str(folder)}})
     write_settings(folder / "h3.toml", {"shapes": {"regions": "h3"}})
     return folder
 
@@ -229,6 +233,38 @@ def test_a_missing_extra_is_one_line_and_exit_2(
     )
     assert line.endswith(install)
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("main", ["anonymizer.cli.main", "simulator.__main__"])
+def test_whatever_a_command_lacks_is_one_line_and_exit_2(main: str) -> None:
+    modules = [module for each in EXTRAS.values() for module in each.modules]
+    done = python(
+        "-c",
+        f"""\
+import {main} as main
+def lacking(**_): raise ModuleNotFoundError(name=lacks + ".inner")
+main.app = lacking
+for lacks in {modules!r}:
+    try: main.main()
+    except SystemExit as end: assert end.code == 2""",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("pip install") == len(done.stderr.splitlines()) == len(modules)
+
+
+def test_every_public_name_is_there_or_says_which_extra_it_needs() -> None:
+    done = python(
+        "-c",
+        f"""\
+from tests.slim import remove; remove({list(EXTRAS)!r})
+import anonymizer, anonymizer.client
+from anonymizer.extras import MissingExtraError
+for package in (anonymizer, anonymizer.client):
+    for name in package.__all__:
+        try: getattr(package, name)
+        except MissingExtraError: pass""",
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_estimators_without_their_extra_are_an_import_error() -> None:

@@ -222,7 +222,11 @@ def test_what_runs_in_place_of_a_kernel_returns_the_same(
 ) -> None:
     stream = np.frombuffer(content, np.uint8)
     bounds = np.array(spans, np.int32).reshape(-1, 4)
-    for kernel, args in ((hash_all, (bounds, *bases)), (_copied, (bounds,))):
+    calls: list[tuple[Any, tuple[Any, ...]]] = [
+        (hash_all, (bounds, *bases)),
+        (_copied, (bounds,)),
+    ]
+    for kernel, args in calls:
         plain = plain_twin(kernel)
         assert plain.__code__ is not kernel.py_func.__code__
         meanwhile, compiled = plain(stream, *args), kernel(stream, *args)

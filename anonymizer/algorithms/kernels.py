@@ -58,8 +58,9 @@ def meanwhile(plain: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R
     """
 
     def said(kernel: Callable[P, R]) -> Callable[P, R]:
-        if isinstance(kernel, Dispatcher):
-            kernel.in_python = plain
+        stated: Any = kernel
+        if isinstance(stated, Dispatcher):
+            stated.in_python = plain  # type: ignore[attr-defined]  # ours, not numba's
         return kernel
 
     return said

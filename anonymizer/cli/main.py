@@ -35,6 +35,7 @@ from anonymizer.cli import (
 from anonymizer.cli.terminal import printable
 from anonymizer.crashes import trace_crashes
 from anonymizer.errors import AnonymizerError, GuaranteeError, StoreError
+from anonymizer.extras import any_extra
 from experiments import commands as experiments
 
 app = typer.Typer(
@@ -119,7 +120,8 @@ def main() -> None:
     gc.set_threshold(_NEW_OBJECTS)
     atexit.register(gc.freeze)  # without a last search of all objects it ends half a second sooner
     try:
-        sys.exit(app(prog_name="anonymizer", standalone_mode=False))
+        with any_extra():  # whatever command forgot to ask for it first
+            sys.exit(app(prog_name="anonymizer", standalone_mode=False))
     except (GuaranteeError, StoreError) as error:
         _fail(str(error), code=1)
     except AnonymizerError as error:

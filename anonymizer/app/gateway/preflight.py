@@ -84,6 +84,7 @@ def _check_extras(settings: Settings) -> None:
         ("broker.url", "websockets", settings.broker.url.startswith("ws")),
         ("output.topic", "kafka", settings.output.kafka is not None),
         ("streams.topic", "kafka", any(each.kafka for each in settings.streams)),
+        ("watch.evidence_s", "tables", bool(settings.watch.evidence_s)),
         ("shapes", "h3", settings.shapes.regions.startswith("h3")),
     )
     for key, name, is_needed in needed:
