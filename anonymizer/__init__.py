@@ -13,7 +13,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from anonymizer.api.anonymizing import AnonymizedTable as AnonymizedTable
-    from anonymizer.api.anonymizing import AnonymizeReport as AnonymizeReport
     from anonymizer.api.anonymizing import anonymize as anonymize
     from anonymizer.api.auditing import TableAuditReport as TableAuditReport
     from anonymizer.api.auditing import audit_table as audit_table
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from anonymizer.api.cloaking import cloak as cloak
     from anonymizer.api.profiling import ProfileReport as ProfileReport
     from anonymizer.api.profiling import profile as profile
+    from anonymizer.app.anonymize.release_report import AnonymizeReport as AnonymizeReport
     from anonymizer.domain.network import RoadNetwork as RoadNetwork
     from anonymizer.errors import AnonymizerError as AnonymizerError
     from anonymizer.errors import GuaranteeError as GuaranteeError
@@ -40,12 +40,13 @@ if TYPE_CHECKING:
     from anonymizer.settings import load_settings as load_settings
 
 _NAMES_OF = {
-    "api.anonymizing": ("AnonymizeReport", "AnonymizedTable", "anonymize"),
+    "api.anonymizing": ("AnonymizedTable", "anonymize"),
     "api.auditing": ("TableAuditReport", "audit_table"),
     "api.profiling": ("ProfileReport", "profile"),
     "api.cloaking": (
         "AuditReport", "CloakReport", "CloakedTrace", "Finding", "audit_stream", "cloak",
     ),
+    "app.anonymize.release_report": ("AnonymizeReport",),
     "domain.network": ("RoadNetwork",),
     "errors": (
         "AnonymizerError", "GuaranteeError", "InputError", "SettingsError", "TransportError",

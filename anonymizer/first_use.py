@@ -9,7 +9,10 @@ from importlib import import_module
 
 
 def on_first_use(package: str, names_of: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
-    """Return the `__getattr__` of a package, by the names that are in each of its modules."""
+    """Return the `__getattr__` of a package, by the names that are in each of its modules.
+
+    It raises `MissingExtraError` for a name whose module needs an extra that is not installed.
+    """
     module_of = {
         name: f"{package}.{module}" for module, names in names_of.items() for name in names
     }
@@ -17,7 +20,13 @@ def on_first_use(package: str, names_of: Mapping[str, Sequence[str]]) -> Callabl
     def attribute(name: str) -> object:
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value: object = getattr(import_module(module_of[name]), name)
+        try:
+            value: object = getattr(import_module(module_of[name]), name)
+        except ModuleNotFoundError:
+            from anonymizer.extras import any_extra  # noqa: PLC0415  only then
+
+            with any_extra():
+                raise
         setattr(sys.modules[package], name, value)  # the next access does not come here
         return value
 

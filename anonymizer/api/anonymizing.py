@@ -6,19 +6,19 @@ It calls what `anonymizer anonymize` calls, with the same defaults.
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import polars as pl
 
 from anonymizer.api.keywords import TableKeywords, takes_keywords
 from anonymizer.app.anonymize import table_anonymization
 from anonymizer.app.anonymize.plan import declared_of, make_plan
-from anonymizer.app.anonymize.release_report import (
-    AnonymizeReport as AnonymizeReport,  # noqa: PLC0414  public, with the extra asked for here
-)
 from anonymizer.app.table_options import TableOptions
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.frame_kinds import DataFrame, FilePath, as_table, kind_of
+
+if TYPE_CHECKING:
+    from anonymizer.app.anonymize.release_report import AnonymizeReport
 
 
 class AnonymizedTable:
