@@ -42,7 +42,7 @@ class RefusedOutputs:
         self._connected, self._n_undelivered = connected, n_undelivered
         self._is_new = False
         self._n_before = 0
-        self._asked_s = -_RARELY_S
+        self._asked_s, self._n_unanswered = -_RARELY_S, 0
         self._refused: Mapping[str, str] = {}
         self._log = structlog.get_logger()
 
@@ -56,7 +56,7 @@ class RefusedOutputs:
 
     def renew(self) -> None:
         """Ask soon, as the connection is a new one."""
-        self._is_new = True
+        self._is_new, self._n_unanswered = True, 0
 
     async def run(self) -> None:
         """Ask again and again, until cancelled."""
@@ -71,7 +71,9 @@ class RefusedOutputs:
     def _is_due(self, at_s: float) -> bool:
         n, waited_s = self._n_undelivered(), at_s - self._asked_s
         is_soon = waited_s >= _SOON_S and (bool(self._refused) or n > self._n_before)
-        if not (self._is_new or is_soon or waited_s >= _RARELY_S):
+        # A busy broker answers later, another one never.
+        again_s = _SOON_S * 2 ** (self._n_unanswered - 1) if self._n_unanswered else _RARELY_S
+        if not (self._is_new or is_soon or waited_s >= min(again_s, _RARELY_S)):
             return False
         self._is_new, self._n_before, self._asked_s = False, n, at_s
         return True
@@ -79,7 +81,9 @@ class RefusedOutputs:
     async def _ask(self, topics: Sequence[str]) -> None:
         said = await refused_topics(self._broker, topics, client_id=self._client_id)
         if said is None:
+            self._n_unanswered += 1
             return  # what was known stays so
+        self._n_unanswered = 0
         before, self._refused = self._refused, said
         if self._refused and self._refused != before:
             self._log.error("the broker refuses outputs", problem=why_refused(self._refused))
