@@ -187,11 +187,12 @@ def _outgoing(settings: Settings) -> Iterator[Channel]:
 
 
 def outgoing_topics(settings: Settings) -> list[str]:
-    """Return a topic of MQTT of each kind of message that is published and not retained.
+    """Return a topic of MQTT of each kind of message for others that is not retained.
 
     Parts that vary, such as a pseudonym, are `probe`.
     """
-    found = (each for each in _outgoing(settings) if not each.kafka and not each.retained)
+    every = (each for each in _outgoing(settings) if each.message is not GATEWAYS)
+    found = (each for each in every if not each.kafka and not each.retained)
     return [re.sub(r"\{[^{}]*\}", "probe", each.address) for each in found]
 
 

@@ -37,7 +37,7 @@ async def asked_broker(settings: Settings) -> list[str]:
         except TransportError:  # it speaks 3.1.1 alone
             pass
     lines = list(_lines(settings, profile, refused, announces=announces))
-    topics = outgoing_topics(settings)
+    topics = [*outgoing_topics(settings), *_of_gateways(settings)]
     said = await refused_topics(settings.broker, topics, client_id=_client_id(settings))
     if said is None:
         return [*lines, "broker: it does not say whether it takes what is published"]

@@ -300,7 +300,6 @@ class Gateway:
             client_id=f"{client_id_of(settings.broker, key=key)}-ask",
             connected=lambda: self._link.connected,
             n_undelivered=lambda: self.ledger.n(Outcome.SUPPRESSED__UNDELIVERED),
-            unused=[settings.topics.probe],  # `OtherGateways` says what is refused there
         )
 
     def _other_gateways(self, *, key: bytes) -> OtherGateways | None:
