@@ -9,10 +9,7 @@ from importlib import import_module
 
 
 def on_first_use(package: str, names_of: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
-    """Return the `__getattr__` of a package, by the names that are in each of its modules.
-
-    It raises `MissingExtraError` for a name whose module needs an extra that is not installed.
-    """
+    """Return the `__getattr__` of a package by names of modules; it names a missing extra."""
     module_of = {
         name: f"{package}.{module}" for module, names in names_of.items() for name in names
     }

@@ -144,6 +144,7 @@ def _is_range(text: str) -> str:
 Stated = TypeVar("Stated")
 _FIELD = re.compile(r"\{[a-z][a-z0-9_]*\}")
 _SHARED = ("$share", "$queue")
+_OF_NO_DEVICE = ("$SYS", "$exclusive", "$delayed")
 
 
 def is_field(level: str) -> bool:
@@ -193,7 +194,7 @@ def covers(one: str, other: str) -> bool:
 def check_filter(topic: str, field: str) -> None:
     """Check the topic filter of an input; `field` is the usual name of a level of the id.
 
-    Raises `ValueError` if it is not a filter, or is a shared subscription.
+    Raises `ValueError` if it is no filter, a shared subscription, or not of a topic of devices.
     """
     levels = topic.split("/")
     if levels[0] in _SHARED:
@@ -203,6 +204,9 @@ def check_filter(topic: str, field: str) -> None:
             " gateway of the group, and each would hide its devices among a part of the others;"
             f" leave {levels[0]}/... out, and let one gateway read the topic"
         )
+    if levels[0] in _OF_NO_DEVICE:
+        why = f"no message of a device arrives under a topic that begins with {levels[0]}/"
+        raise ValueError(f"topic: {why}; state the topic on which devices publish")
     for i, level in enumerate(levels):
         whole = level == "+" or is_field(level) or (level == "#" and i == len(levels) - 1)
         if not whole and re.search(r"[+#{}\x00]", level):

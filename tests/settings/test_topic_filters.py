@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, subscription
@@ -96,3 +97,14 @@ def test_check_refuses_a_shared_subscription_and_says_why(tmp_path: Path, prefix
     config.write_text(stream)
     with pytest.raises(SettingsError, match="a shared subscription"):
         load_settings(config, {})
+
+
+@pytest.mark.parametrize("prefix", ["$SYS", "$exclusive", "$delayed/10"])
+def test_a_topic_that_no_message_of_a_device_has_is_refused(prefix: str) -> None:
+    grid = {"source": "grid:2x2"}
+    for topic in (f"{prefix}/positions/{{device}}", f"{prefix}/#"):
+        with pytest.raises(ValidationError, match="state the topic on which devices publish"):
+            Settings.model_validate({"network": grid, "inputs": [{"topic": topic}]})
+    cloud = "$aws/things/{device}/shadow/update"  # others that begin with $ are topics of devices
+    [found] = Settings.model_validate({"network": grid, "inputs": [{"topic": cloud}]}).inputs
+    assert found.topic == cloud
