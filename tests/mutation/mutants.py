@@ -961,4 +961,81 @@ MODULES = (
             ("apart = ceiling > blind", "apart = ceiling >= blind"),
         ),
     ),
+    Module(
+        "algorithms/records/class_tree.py",
+        (
+            "algorithms/records/test_opposite_classes.py",
+            "algorithms/records/test_blind_classes.py",
+        ),
+        (
+            ("clear(of.counts)", "pass"),
+            ("of.turn[0] += 1", "pass"),
+            ("return n_persons >= k and holds(", "return holds("),
+            (" and holds(n_persons, of.turn[0], of.counts)", ""),
+            ("n_persons += add(", "n_persons = add("),
+            (
+                "return ClassTree(problem.k, problem.n, node, of, keeps[order])",
+                "return ClassTree(problem.k, problem.n, node, of, keeps)",
+            ),
+        ),
+    ),
+    Module(
+        "algorithms/records/opposite_classes.py",
+        ("algorithms/records/test_opposite_classes.py",),
+        (
+            ("if len(few) > len(many):", "if len(few) < len(many):"),
+            ("(i + 1) * len(many) // len(few)", "i * len(many) // len(few) + 1"),
+            ("n_persons = count_in(few[i], of)", "n_persons = 0"),
+            ("group[few[i]] = few[i]", "pass"),
+            ("if group[c] == SUPPRESSED:", "if True:"),
+            ("np.where(group == SUPPRESSED, number, group)", "group"),
+            ("width *= 2", "width *= 4"),
+        ),
+    ),
+    Module(
+        "algorithms/records/blind_classes.py",
+        (
+            "algorithms/records/test_blind_classes.py",
+            "algorithms/records/test_opposite_classes.py",
+        ),
+        (
+            ('if not (bounded(asked) | (asked["distinct"] > 1)).any():', "if True:"),
+            ("rule=problem.rule[:n_seen],", "rule=problem.rule,"),
+            ("(whole[left] and whole[right]) or _joins(", "_joins("),
+            ("if not (keeps[c] and keeps[c + width]):", "if not keeps[c]:"),
+            ("task.former.seed", "0"),
+            ("return min((found, other), key", "return max((found, other), key"),
+        ),
+    ),
+    Module(
+        "algorithms/positions/cloaks/lasting_groups.py",
+        ("algorithms/positions/cloaks/test_first_groups.py",),
+        (
+            ("while step_s > max(waited_s, 1.0):", "while step_s > 1.0:"),
+            ("return float(self.ends(now, step_s)[0])", "return now + step_s"),
+        ),
+    ),
+    Module(
+        "algorithms/positions/pace.py",
+        (
+            "algorithms/positions/cloaks/test_first_groups.py",
+            "algorithms/positions/test_pace.py",
+        ),
+        (
+            (
+                "return max(self._least_epoch_s, self._known_s)",
+                "return max(self._least_epoch_s, self._interval_s)",
+            ),
+            ("if 2 * len(gap) < n_present:", "if len(gap) < n_present:"),
+            (
+                "            self._interval_s = STEPS_S[-1]\n            return",
+                "            return",
+            ),
+        ),
+    ),
+    Module(
+        "app/gateway/refused_outputs.py",
+        ("app/gateway/test_refused_outputs.py",),
+        (("self._n_unanswered += 1", "pass"),),
+    ),
 )
