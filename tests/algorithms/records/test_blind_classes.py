@@ -88,6 +88,16 @@ def test_the_release_does_not_depend_on_the_order_of_the_records(
     assert other.tolist() == release[order].tolist()
 
 
+def test_among_equal_records_the_seed_decides_who_is_with_whom() -> None:
+    """Else who has the method knows it, too."""
+    qi = np.repeat(np.arange(3, dtype=np.int32), 8)[:, None] * np.ones((1, 3), np.int32)
+    table = Records(qi, np.arange(24, dtype=np.int32)[:, None] % 3, np.arange(24, dtype=np.int32))
+    task = task_of(table, Promise(k=2, l=2), "hilbert")
+    formers = [replace(task.former, seed=seed) for seed in range(4)]
+    found = {tuple(METHODS["hilbert"](replace(task, former=former))) for former in formers}
+    assert len(found) > 1
+
+
 @given(table=records(), promise=promises(), n=st.integers(1, 9), seed=st.integers(0, 99))
 def test_classes_of_which_each_keeps_the_promise_stay(
     table: Records, promise: Promise, n: int, seed: int
