@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from math import inf
 
 import structlog
 
@@ -12,6 +13,8 @@ from anonymizer.transport.refused_topics import refused_topics
 
 _SOON_S, _RARELY_S = 10.0, 600.0
 """Between two questions: while something is refused or not delivered, and else."""
+_MOST_DOUBLED = 9
+"""Questions without an answer after which the time to the next one no longer grows."""
 
 
 class RefusedOutputs:
@@ -72,7 +75,7 @@ class RefusedOutputs:
         n, waited_s = self._n_undelivered(), at_s - self._asked_s
         is_soon = waited_s >= _SOON_S and (bool(self._refused) or n > self._n_before)
         # A busy broker answers later, another one never.
-        again_s = _SOON_S * 2 ** (self._n_unanswered - 1) if self._n_unanswered else _RARELY_S
+        again_s = _SOON_S * 2 ** (self._n_unanswered - 1) if self._n_unanswered else inf
         if not (self._is_new or is_soon or waited_s >= min(again_s, _RARELY_S)):
             return False
         self._is_new, self._n_before, self._asked_s = False, n, at_s
@@ -81,7 +84,7 @@ class RefusedOutputs:
     async def _ask(self, topics: Sequence[str]) -> None:
         said = await refused_topics(self._broker, topics, client_id=self._client_id)
         if said is None:
-            self._n_unanswered += 1
+            self._n_unanswered = min(self._n_unanswered + 1, _MOST_DOUBLED)
             return  # what was known stays so
         self._n_unanswered = 0
         before, self._refused = self._refused, said

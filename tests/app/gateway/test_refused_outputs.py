@@ -13,10 +13,13 @@ from tests.end_to_end import eventually
 TOPIC = "cloaked/positions"
 
 
+@pytest.mark.parametrize(("n_unanswered", "rarely_s"), [(2, 600.0), (1100, 0.0)])
 async def test_a_broker_that_was_too_busy_to_answer_is_asked_again_and_not_ten_minutes_later(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, n_unanswered: int, rarely_s: float
 ) -> None:
-    answers: list[Mapping[str, str] | None] = [None, None, {TOPIC: "not authorized"}]
+    """However often it does not answer: some never do, for weeks."""
+    answers: list[Mapping[str, str] | None] = [None] * n_unanswered
+    answers.append({TOPIC: "not authorized"})
 
     async def asked(
         _: BrokerSettings, topics: Sequence[str], *, client_id: str
@@ -26,7 +29,8 @@ async def test_a_broker_that_was_too_busy_to_answer_is_asked_again_and_not_ten_m
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
     monkeypatch.setattr(refused_outputs, "refused_topics", asked)
-    monkeypatch.setattr(refused_outputs, "LOOK_S", 0.01)
+    monkeypatch.setattr(refused_outputs, "LOOK_S", 0.001)
+    monkeypatch.setattr(refused_outputs, "_RARELY_S", rarely_s)
     monkeypatch.setattr(refused_outputs, "_SOON_S", 0.01)
     outputs = RefusedOutputs(
         Settings(), client_id="ask", connected=lambda: True, n_undelivered=lambda: 0
