@@ -43,8 +43,10 @@ class Epochs:
         come. Tries every `settle_s` would tell when the last vehicle of a small fleet sets off each
         morning, and so from where.
 
-        The times are those of a clock, and divide each other: they say nothing of the first device,
-        who may be in no group, and no two of them are close together.
+        The times are those of a clock, and divide each other, so no two of them are close together.
+        The first device may be in no group, and still the time between two tries tells whether it
+        came a quarter, a half or a whole epoch before the first group. Once an epoch has passed
+        since it came, tries say nothing of it.
         """
         step_s = length_s
         while step_s > max(waited_s, 1.0):

@@ -171,9 +171,10 @@ def test_the_times_between_tries_grow_with_the_time_that_has_passed_up_to_an_epo
 
 @many(1)
 @given(st.floats(NOW, NOW + 600))
-def test_tries_are_at_times_of_the_clock_and_tell_nothing_of_the_first_device(
+def test_tries_are_at_times_of_the_clock_and_say_nothing_of_a_first_device_an_epoch_later(
     began_s: float,
 ) -> None:
+    """Before, the time between them tells how long ago it came, though it may be in no group."""
     assert all(at % (EPOCH_S / 64) == 0 for at in tries(began_s, 14)[1:])
     assert all(at % EPOCH_S == 0 for at in tries(began_s, 14)[-3:])
 
