@@ -270,10 +270,10 @@ def _connect(path: Path, mark: StoreMark) -> sqlite3.Connection:
         # An error of Python's own module, as of a text that is none, has no code.
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_CODES:
             raise disk_error(path, error) from None
-        raise store_error(path, f"is damaged, or not a store of records: {error}") from None
+        raise mark.lost(f"is damaged, or not a store of records: {error}") from None
     except UnicodeDecodeError:  # of its schema, by Python's sqlite3
         connection.close()
-        raise store_error(path, "is damaged, or not a store of records") from None
+        raise mark.lost("is damaged, or not a store of records") from None
     except SettingsError:
         connection.close()
         raise
@@ -292,7 +292,11 @@ def _check(
     elif application != APPLICATION_ID:
         raise store_error(path, "is not a store of records")
     elif version not in READABLE:
-        raise store_error(path, f"has version {version}; this gateway reads version {VERSION}")
+        raise store_error(
+            path,
+            f"has version {version}; this gateway reads version {VERSION}: start the gateway that"
+            " wrote it, or put a backup of this one there",
+        )
     elif is_as_closed is False or mark.version not in {0, version}:
         raise mark.damaged()
     elif version != VERSION:
@@ -300,7 +304,7 @@ def _check(
     if not is_as_closed:
         (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
-            raise store_error(path, "is damaged")
+            raise mark.lost("is damaged")
         if not all_sound(connection):
             raise mark.damaged()
     erase_log(connection)  # after a crash it may have parts of windows that were closed

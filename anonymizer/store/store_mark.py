@@ -42,7 +42,7 @@ class StoreMark:
                 self._closed_as = said["closed_as"]
                 self._boot, self.version = said.get("boot", ""), said.get("version", 0)
             except (OSError, ValueError, KeyError, TypeError):
-                raise self._problem(f"its mark {self._file} cannot be read") from None
+                raise self.lost(f"its mark {self._file} cannot be read") from None
 
     def check_there(self) -> None:
         """Check that there is a store if there was one; before it is created.
@@ -50,7 +50,7 @@ class StoreMark:
         Raises `SettingsError` if it is missing or empty.
         """
         if self.exists and not (self._path.exists() and self._path.stat().st_size):
-            raise self._problem(f"is missing or empty, and {self._file} says that there was one")
+            raise self.lost(f"is missing or empty, and {self._file} says that there was one")
 
     def is_as_closed(self) -> bool | None:
         """Return whether the file is the one that was closed; None: a crash leaves that open."""
@@ -63,7 +63,7 @@ class StoreMark:
 
     def damaged(self) -> SettingsError:
         """Return the error that says so."""
-        return self._problem("is damaged: its content is not what it was when it was closed")
+        return self.lost("is damaged: its content is not what it was when it was closed")
 
     def turn(self, connection: sqlite3.Connection, version: int) -> None:
         """Check that this is the store that was opened last, and name it anew.
@@ -75,7 +75,7 @@ class StoreMark:
         if not self.exists and not row:
             found = self._named(connection)
         if self.exists and found not in {self._name, self._before}:
-            raise self._problem(f"is not the store that {self._file} says was used last")
+            raise self.lost(f"is not the store that {self._file} says was used last")
         self._boot, self.version = _boot(), version
         self._write(secrets.token_hex(16), found, "")
         self._named(connection, self._name)
@@ -114,7 +114,8 @@ class StoreMark:
             os.fsync(file.fileno())
         new.replace(self._file)
 
-    def _problem(self, what: str) -> SettingsError:
+    def lost(self, what: str) -> SettingsError:
+        """Return the error that says what is wrong with the store, and what to do."""
         return SettingsError(
             f"store.path: {self._path}: {what}. Put the newest backup there and remove"
             f" {self._file}, or remove both to begin anew: windows and vehicles of before are"

@@ -310,10 +310,10 @@ def damaged(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda path: path.write_bytes(b"no database " * 100), "is damaged, or not a store"),
+        (lambda path: path.write_bytes(b"no database " * 100), "Put the newest backup there"),
         (other_program, "is not a store of records"),
-        (newer_version, "has version 99; this gateway reads version 6"),
-        (damaged, "damaged"),
+        (newer_version, "has version 99; this gateway reads version 6: start the gateway that"),
+        (damaged, "Put the newest backup there"),
         (lambda path: path.mkdir(), "cannot be used: "),
     ],
 )
