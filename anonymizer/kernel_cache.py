@@ -20,7 +20,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import count, takewhile
@@ -37,6 +37,7 @@ from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
 from anonymizer.kernel_stamps import Kernel, stamp_of
+from anonymizer.kernel_waits import compiling_here
 
 _KEPT_S = 7 * 86400.0
 """Of files: a process of another version may still want them."""
@@ -150,8 +151,14 @@ def keep_on_disk(
             stand_in = _background.stand_in(kernel, tuple(sig))
         if stand_in is not None:
             return stand_in
+        is_waited_for = not _here.compiles and not cached.has(sig)
         # The lock of numba comes first: each process waits for one file at a time.
-        with global_compiler_lock, cached.compiled_once(sig, longest_wait_s=longest_wait_s), _here:
+        with (
+            compiling_here() if is_waited_for else nullcontext(),
+            global_compiler_lock,
+            cached.compiled_once(sig, longest_wait_s=longest_wait_s),
+            _here,
+        ):
             return compile_(sig)
 
     def template_of_types(args: _Types, kws: dict[str, Any]) -> Any:  # noqa: ANN401  numba's own

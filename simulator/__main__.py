@@ -10,6 +10,7 @@ EXIT_INTERRUPTED = 130
 try:  # what is imported takes a third of a second to load
     import typer
 
+    from anonymizer.compiling_aloud import told_of_compiling
     from anonymizer.crashes import trace_crashes
     from anonymizer.errors import AnonymizerError
     from anonymizer.extras import any_extra
@@ -24,7 +25,8 @@ def main() -> None:
     gc.set_threshold(10_000)  # as in anonymizer/cli/main.py
     atexit.register(gc.freeze)  # likewise
     try:
-        with any_extra():  # as in anonymizer/cli/main.py
+        # As in anonymizer/cli/main.py.
+        with any_extra(), told_of_compiling(lambda line: typer.echo(line, err=True)):
             sys.exit(app(prog_name="simulator", standalone_mode=False))
     except AnonymizerError as error:
         _fail(str(error))

@@ -33,6 +33,7 @@ from anonymizer.cli import (
     tune,
 )
 from anonymizer.cli.terminal import printable
+from anonymizer.compiling_aloud import told_of_compiling
 from anonymizer.crashes import trace_crashes
 from anonymizer.errors import AnonymizerError, GuaranteeError, StoreError
 from anonymizer.extras import any_extra
@@ -120,7 +121,8 @@ def main() -> None:
     gc.set_threshold(_NEW_OBJECTS)
     atexit.register(gc.freeze)  # without a last search of all objects it ends half a second sooner
     try:
-        with any_extra():  # whatever command forgot to ask for it first
+        # The one is of whatever command forgot to ask for it first, the other of all that compile.
+        with any_extra(), told_of_compiling(lambda line: typer.echo(line, err=True)):
             sys.exit(app(prog_name="anonymizer", standalone_mode=False))
     except (GuaranteeError, StoreError) as error:
         _fail(str(error), code=1)

@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.app.compilation import compile_kernels
 from anonymizer.app.gateway.preflight import check_files, read_registries, read_secrets
+from anonymizer.app.gateway.start_log import StartLog
 from anonymizer.app.gateway.starting import Startup
 from anonymizer.cluster.held_files import HeldFiles
 from anonymizer.cluster.input_times import InputTimes
@@ -89,11 +90,14 @@ def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
         _serve_in_thread(startup.server)
         structlog.get_logger().info("listening", url=startup.server.url)
         startup.doing = "reads the network"
-    network, streams = check_files(settings)
-    if startup is not None:
-        startup.doing = "compiles kernels"
-    compile_kernels()
-    warm_up_stages(streams)
+    with StartLog() as start:
+        start.tell("reads the network")
+        network, streams = check_files(settings)
+        if startup is not None:
+            startup.doing = "compiles kernels"
+        start.tell("compiles kernels")
+        compile_kernels()
+        warm_up_stages(streams)
     zoned = with_zones(network, zones_of(settings.zones))
     worker = Worker(settings, zoned, streams, secret, name=name, state_dir=state_dir)
     with ExitStack() as stack:

@@ -13,6 +13,8 @@ from typing import Any
 
 import structlog
 
+from anonymizer.compiling_aloud import CompilingAloud
+from anonymizer.kernel_waits import wait_in
 from anonymizer.settings import LogSettings
 
 _A_MINUTE = 6
@@ -91,6 +93,8 @@ def configure_logs(settings: LogSettings) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
+    aloud = CompilingAloud(lambda s: structlog.get_logger().info("compiling kernels", s=round(s)))
+    wait_in(aloud.compiling)
 
 
 def log_quarantined(link: str, n_bytes: int, name: str) -> None:
