@@ -14,7 +14,6 @@ from anonymizer.transport.kafka_problems import reason_of
 
 with extra("kafka"):
     from confluent_kafka import KafkaException, TopicPartition
-    from confluent_kafka.admin import AdminClient
 
 _QUIET_S = 600.0
 """Time between two lines of the log about refusals."""
@@ -24,11 +23,11 @@ class Eraser:
     """Deletes inputs up to an offset, without waiting for Kafka's answer.
 
     What Kafka refuses is logged and counted, and nothing stops: the inputs are deleted with the
-    next snapshot, if it takes that.
+    next snapshot, if it takes that. `admin` is a client of the caller, who closes it.
     """
 
-    def __init__(self, kafka: Mapping[str, str], deletions: Deletions) -> None:
-        self._admin: Any = AdminClient(dict(kafka))
+    def __init__(self, admin: Any, deletions: Deletions) -> None:  # noqa: ANN401  of the library
+        self._admin = admin
         self._deletions = deletions
         self._asked: dict[tuple[str, int], int] = {}
         self._next_line_s = -inf

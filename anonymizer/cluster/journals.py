@@ -21,7 +21,6 @@ with extra("kafka"):
         TopicCollection,
         TopicPartition,
     )
-    from confluent_kafka.admin import AdminClient
 
 _SILENT_S = 60.0
 """Time without an answer from Kafka after which reading again is given up."""
@@ -35,7 +34,8 @@ class Journals:
 
     `known`: file of this worker that says of which Kafka each topic was when it was read first. A
     state that is older than the topics is useless, even for stages that ran elsewhere. `waited` is
-    called with the seconds that reading again has taken.
+    called with the seconds that reading again has taken. `admin` is a client of the caller, who
+    closes it.
     """
 
     def __init__(
@@ -44,12 +44,13 @@ class Journals:
         group: str,
         known: Path,
         *,
+        admin: Any,  # noqa: ANN401  of the library
         store: Store,
         waited: Callable[[float], None],
     ) -> None:
         self.group, self.store = group, store
         self._known, self._waited = known, waited
-        self._admin = AdminClient(dict(kafka))
+        self._admin = admin
         self._consumer = Consumer(
             {
                 **reading(kafka, group=f"{group}.again", problems=Problems()),

@@ -73,25 +73,26 @@ def ensure_topics(settings: Settings) -> None:
     """
     by_kind, configs = topic_by_kind(settings), topic_configs(settings)
     wanted = list(by_kind.values())
-    try:
-        admin = AdminClient(dict(client_options(settings.kafka)))
-        made = admin.create_topics(
-            [NewTopic(*topic, config=configs[topic.name]) for topic in wanted],
-            request_timeout=_ANSWER_S,
-        )
-        for future in made.values():
-            _unless_there(future.result)
-        there = _listed(admin, {topic.name for topic in wanted})
-    except KafkaException as error:
-        raise KafkaLostError(f"kafka.servers: {reason_of(error)}") from None
-    for topic in wanted:
-        n = len(there[topic.name].partitions) if topic.name in there else 0
-        if n != topic.n_partitions:
-            raise SettingsError(
-                f"cluster: the topic {topic.name} has {n} partitions, and these settings need"
-                f" {topic.n_partitions}; choose another prefix, or go back to the earlier numbers"
+    with AdminClient(dict(client_options(settings.kafka))) as admin:
+        try:
+            made = admin.create_topics(
+                [NewTopic(*topic, config=configs[topic.name]) for topic in wanted],
+                request_timeout=_ANSWER_S,
             )
-    _keep_inputs(admin, [topic for kind, topic in by_kind.items() if kind not in _OUTPUTS])
+            for future in made.values():
+                _unless_there(future.result)
+            there = _listed(admin, {topic.name for topic in wanted})
+        except KafkaException as error:
+            raise KafkaLostError(f"kafka.servers: {reason_of(error)}") from None
+        for topic in wanted:
+            n = len(there[topic.name].partitions) if topic.name in there else 0
+            if n != topic.n_partitions:
+                raise SettingsError(
+                    f"cluster: the topic {topic.name} has {n} partitions, and these settings need"
+                    f" {topic.n_partitions}; choose another prefix, or go back to the earlier"
+                    " numbers"
+                )
+        _keep_inputs(admin, [topic for kind, topic in by_kind.items() if kind not in _OUTPUTS])
 
 
 def topic_configs(settings: Settings) -> dict[str, dict[str, str]]:
@@ -137,16 +138,16 @@ def own_topics(settings: Settings, read: Iterable[str], written: Iterable[str]) 
     if not read and not written:
         return OperatorTopics({}, {})
     try:
-        admin = AdminClient(dict(client_options(settings.kafka)))
-        there = admin.list_topics(timeout=_ANSWER_S).topics
-        if missing := sorted({*read, *written} - there.keys()):
-            raise KafkaLostError(f"Kafka: there is no topic {', '.join(missing)}")
-        asked = [ConfigResource(ResourceType.TOPIC, name) for name in written]
-        found = admin.describe_configs(asked, request_timeout=_ANSWER_S) if asked else {}
-        largest = {
-            resource.name: int(future.result()["max.message.bytes"].value)
-            for resource, future in found.items()
-        }
+        with AdminClient(dict(client_options(settings.kafka))) as admin:
+            there = admin.list_topics(timeout=_ANSWER_S).topics
+            if missing := sorted({*read, *written} - there.keys()):
+                raise KafkaLostError(f"Kafka: there is no topic {', '.join(missing)}")
+            asked = [ConfigResource(ResourceType.TOPIC, name) for name in written]
+            found = admin.describe_configs(asked, request_timeout=_ANSWER_S) if asked else {}
+            largest = {
+                resource.name: int(future.result()["max.message.bytes"].value)
+                for resource, future in found.items()
+            }
     except KafkaException as error:
         raise KafkaLostError(f"kafka.servers: {reason_of(error)}") from None
     for name, most in largest.items():
@@ -163,11 +164,11 @@ def ensure_changelogs(kafka: Mapping[str, str], group: str, inputs: Iterable[Top
 
     Raises `KafkaLostError` if Kafka cannot be reached, or refuses.
     """
-    admin = AdminClient(dict(kafka))
-    made = admin.create_topics(changelogs(group, inputs), request_timeout=_ANSWER_S)
     try:
-        for future in made.values():
-            _unless_there(future.result)
+        with AdminClient(dict(kafka)) as admin:
+            made = admin.create_topics(changelogs(group, inputs), request_timeout=_ANSWER_S)
+            for future in made.values():
+                _unless_there(future.result)
     except KafkaException as error:
         raise KafkaLostError(f"Kafka: {reason_of(error)}") from error
 
@@ -249,7 +250,8 @@ def check_options(settings: Settings) -> None:
     options = client_options(settings.kafka)
     del options["bootstrap.servers"]  # so that it connects to nothing
     try:
-        AdminClient(dict(options))
+        with AdminClient(dict(options)):
+            pass
     except KafkaException as error:
         raise SettingsError(f"kafka.options: {reason_of(error)}") from None
 

@@ -43,8 +43,12 @@ from anonymizer.cluster.transactions import (
 from anonymizer.cluster.worker_metrics import WorkDone
 from anonymizer.domain.discreet import discreet
 from anonymizer.errors import TransportError
+from anonymizer.extras import extra
 from anonymizer.transport.kafka_clients import MESSAGE_BYTES
 from anonymizer.transport.kafka_problems import KafkaLostError
+
+with extra("kafka"):
+    from confluent_kafka.admin import AdminClient
 
 _REST_S = 0.01
 """Longest time between two looks at what is read besides."""
@@ -213,6 +217,7 @@ class Runner:
             self._prepare()
             self._is_alive()
             ensure_changelogs(self._kafka, self._group, self._inputs)
+            admin = stack.enter_context(AdminClient(dict(self._kafka)))
             self._link = link = Transactions(
                 self._kafka,
                 group=self._group,
@@ -227,12 +232,13 @@ class Runner:
                 self._kafka,
                 self._group,
                 self._state_dir / self._name / f"{self._group}.topics.json",
+                admin=admin,
                 store=link.store,
                 waited=self._note_restored,
             )
             stack.callback(self._journals.close)
             self._check_topics()
-            self._eraser = Eraser(self._kafka, self.observed.deletions)
+            self._eraser = Eraser(admin, self.observed.deletions)
             self._erasable: dict[tuple[str, int], int] = {}
             seen = self.observed  # until now it shows since when nothing has come
             seen.owned, seen.residents, seen.lag = frozenset(), {}, {}

@@ -108,10 +108,10 @@ def erase(settings: Settings, state_dir: Path | None) -> list[str]:
     InputError if bridges or workers run, or the folder cannot be erased; KafkaLostError if Kafka
     cannot be reached, or refuses.
     """
-    admin = AdminClient(dict(client_options(settings.kafka)))
     group, bridges = (f"{settings.kafka.group}.{kind}" for kind in ("workers", "bridges"))
     erased = []
     with ExitStack() as held:
+        admin = held.enter_context(AdminClient(dict(client_options(settings.kafka))))
         folders = [] if state_dir is None else _folders(state_dir, group, held)
         _check_stopped(admin, [group, bridges])
         raw = {topic.name for kind, topic in topic_by_kind(settings).items() if kind in _RAW}

@@ -435,16 +435,16 @@ class KafkaLink:
 
         Kafka may be away at this moment; it is asked until it has let others wait long enough.
         """
-        admin = AdminClient(dict(self._options))  # as long as its answers are awaited
-        deadline = time.monotonic() + 3 * _ANSWER_S
-        while True:
-            asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_ANSWER_S)
-            try:
-                return {topic: str(found.result().topic_id) for topic, found in asked.items()}
-            except KafkaException as error:
-                self._problems.note(reason_of(error))
-                if self._ending.wait(_LOOK_S) or time.monotonic() > deadline:
-                    raise
+        deadline, wanted = time.monotonic() + 3 * _ANSWER_S, TopicCollection(list(topics))
+        with AdminClient(dict(self._options)) as admin:
+            while True:
+                asked = admin.describe_topics(wanted, request_timeout=_ANSWER_S)
+                try:
+                    return {topic: str(found.result().topic_id) for topic, found in asked.items()}
+                except KafkaException as error:
+                    self._problems.note(reason_of(error))
+                    if self._ending.wait(_LOOK_S) or time.monotonic() > deadline:
+                        raise
 
     def _on_revoke(self, _: object, partitions: Sequence[Any]) -> None:
         """Settle what was read of partitions; it is committed before another client reads them."""

@@ -83,7 +83,7 @@ def test_inputs_are_deleted_and_a_refusal_is_counted_and_said(kafka: Kafka, pref
         producer.produce(prefix, b"x", partition=0)
     producer.flush()
     deletions = Deletions()
-    eraser = Eraser({"bootstrap.servers": kafka.address}, deletions)
+    eraser = Eraser(admin, deletions)
     with denied(kafka, prefix, AclOperation.DELETE), capture_logs() as said:
         eraser.erase({(prefix, 0): 5})
         wait_until(lambda: deletions == Deletions(0, 1) and bool(said), "a refusal")

@@ -32,7 +32,12 @@ def test_a_snapshot_of_a_kind_of_stage_that_is_gone_is_refused_by_its_format(
     producer.produce(changelog, head, b'joiner-0-1|"head"', partition=0)
     assert producer.flush(30.0) == 0
     journals = Journals(
-        options, prefix, tmp_path / "known.json", store=lambda *_: None, waited=lambda _: None
+        options,
+        prefix,
+        tmp_path / "known.json",
+        admin=admin,
+        store=lambda *_: None,
+        waited=lambda _: None,
     )
     for number in range(2):
         journal = journals.of(topic.name, number, key_of("stream", number, 2))

@@ -6,6 +6,7 @@ believes a device to be. Everything else Kafka is asked: other programs may read
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from anonymizer.app.connect.broker_files import ANALYST, GATEWAY
@@ -33,13 +34,13 @@ READ, WRITE = "READ", "WRITE"
 
 
 class _User:
-    """A user of Kafka, and what it may do."""
+    """A user of Kafka, and what it may do, while `held` is open."""
 
-    def __init__(self, name: str, options: Mapping[str, str]) -> None:
+    def __init__(self, name: str, options: Mapping[str, str], held: ExitStack) -> None:
         self.name = name
         self._why = ""
         self.options: dict[str, Any] = {**options, "log_level": "0", "error_cb": self._note}
-        self._admin: Any = AdminClient(self.options)
+        self._admin: Any = held.enter_context(AdminClient(self.options))
 
     def _note(self, error: Any) -> None:  # noqa: ANN401  of confluent-kafka
         if "auth" in error.str().lower() or not self._why:
@@ -101,14 +102,15 @@ def try_out(settings: Settings, *, fleet: Mapping[str, str], analyst: Mapping[st
     """
     [stated], regions = settings.inputs, settings.output.kafka or ""
     raw, group = stated.kafka or "", settings.kafka.group
-    gateway = _User(GATEWAY, client_options(settings.kafka))
-    publisher, reader = _User(FLEET, fleet), _User(ANALYST, analyst)
-    for each in (gateway, publisher, reader):
-        each.let_in()
-    _check_rules(gateway, publisher, reader, raw=raw, regions=regions, group=group)
-    payload = _position(stated)
-    if payload is not None:
-        _send(raw, payload, fleet=publisher, gateway=gateway, group=group)
+    with ExitStack() as held:
+        gateway = _User(GATEWAY, client_options(settings.kafka), held)
+        publisher, reader = _User(FLEET, fleet, held), _User(ANALYST, analyst, held)
+        for each in (gateway, publisher, reader):
+            each.let_in()
+        _check_rules(gateway, publisher, reader, raw=raw, regions=regions, group=group)
+        payload = _position(stated)
+        if payload is not None:
+            _send(raw, payload, fleet=publisher, gateway=gateway, group=group)
     return payload is not None
 
 
