@@ -323,12 +323,14 @@ def test_a_release_written_by_spark_passes_the_audit_of_its_classes(
     assert report.holds, report.findings
 
 
-@pytest.mark.parametrize("role", ["keep", "sa", "qi", "id"])
-@pytest.mark.parametrize("nested", [False, True])
+# What a nested value is as text is written out in Spark, gigabytes of it, whatever its role.
+@pytest.mark.parametrize(
+    ("role", "nested"), [*((role, False) for role in ("keep", "sa", "qi", "id")), ("keep", True)]
+)
 def test_a_small_file_of_long_values_is_refused_before_a_worker_holds_it(
     spark: Session, tmp_path: Path, role: str, *, nested: bool
 ) -> None:
-    n, path = 5_000, tmp_path / "bomb.parquet"
+    n, path = 2_100, tmp_path / "bomb.parquet"
     long = pl.Series("long", ["x" * 2**20]).new_from_index(0, n).cast(pl.Categorical)
     if nested:
         long = pl.Series("long", [["x" * 2**20]], pl.List(pl.Categorical)).new_from_index(0, n)
