@@ -163,6 +163,13 @@ def test_a_snapshot_in_fewer_pieces_leaves_none_of_the_larger_one() -> None:
     assert set(state) == {"head", "0"}
 
 
+def test_a_snapshot_in_fewer_pieces_leaves_none_of_another_workers_larger_one() -> None:
+    state = Cells()
+    resident_of(Inputs(state)).take(Input(0, b"a" * (3 * module.PIECE_BYTES), 0.0))
+    resident_of(Inputs(state)).take(Input(1, b"a" * 10, 1e6))
+    assert set(state) == {"head", "0"}
+
+
 class Gone(Inputs):
     """A journal of which nothing is there."""
 
@@ -188,8 +195,13 @@ def test_inputs_before_the_snapshot_of_another_worker_are_not_asked_for() -> Non
     journal = Inputs(state)
     alone = Sums()
     expected = [alone.take(each.value, at_s=each.at_s) for each in inputs][-1]
-    assert resident_of(journal).take(inputs[4]) == expected
+    resident = resident_of(journal)
+    assert resident.take(inputs[4]) == expected
     assert journal.asked == [(3, 4)]
+    assert resident.covered == 4, "of its own snapshot"
+    later = resident_of(Inputs(state))
+    later.take(Input(5, b"b", inputs[4].at_s + 1.0))
+    assert later.covered == 4, "of the one that it went back to"
 
 
 def test_pieces_of_a_snapshot_that_was_never_committed_are_left_nowhere() -> None:
@@ -312,6 +324,22 @@ def test_an_input_that_cannot_be_taken_costs_itself_and_is_counted(kind: bytes) 
     assert resident.stage.snapshot() == alone.snapshot()
     why = "unreadable" if kind == UNREADABLE else "failed"
     assert counts.n_dropped == dict.fromkeys(counts.n_dropped, 0) | {why: 4}
+
+
+def test_a_time_that_an_input_states_does_not_count_where_it_is_dropped() -> None:
+    resident = resident_of(Inputs())
+    resident.take(Input(0, b"a", 1.0))
+    resident.take(Input(1, UNREADABLE, 1e6))
+    assert (resident.offset, resident.at_s) == (1, 1.0)
+
+
+def test_nobody_goes_back_a_second_time_before_an_input_at_which_the_stage_failed() -> None:
+    counts, journal = StageEvents(), Inputs()
+    resident = resident_of(journal, counts)
+    for offset, value in enumerate((b"a", b"b", FAILS)):
+        journal.inputs.append(Input(offset, value, float(offset)))
+        resident.take(journal.inputs[-1])
+    assert (counts.n_snapshots, resident.covered) == (2, 2)
 
 
 def test_a_lack_of_memory_is_nothing_that_an_input_did() -> None:

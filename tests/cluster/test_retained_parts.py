@@ -66,6 +66,18 @@ def test_all_groups_that_live_are_retained_whatever_the_broker_takes(
             broker.take(bridge.fitted([message]))  # another bridge may have the next one
         expected = [msgspec.json.decode(each) for each in payloads]
         assert broker.members("groups") == expected
+        assert all(topic.startswith(f"{CURRENT}/") for topic in broker.kept)
+    for topic in list(broker.kept):
+        broker.take(bridge.fitted([Outgoing(topic, b"", retain=True)]))
+    assert not broker.kept, "what is withdrawn"
+
+
+def test_groups_of_which_no_two_fit_into_a_part_have_one_each() -> None:
+    most, n = 4_000, PART_BYTES // 2_100
+    bridge, broker = RetainedParts(SETTINGS, lambda _: most), Broker(most)
+    payloads = [group(number, 2_100) for number in range(2 * n)]
+    broker.take(bridge.fitted(CurrentParts(topic=CURRENT, network="n").messages(payloads, now=1.0)))
+    assert len(broker.members("groups")) == 2 * n
 
 
 @pytest.mark.parametrize("most", [1_200, 5_000, 61_000])
@@ -83,6 +95,7 @@ def test_what_is_in_no_parts_and_what_fits_is_passed_on_as_it_is() -> None:
     parts = CurrentParts(topic=CURRENT, network="n").messages([group(0, 0)], now=1.0)
     others = [
         Outgoing(f"{CURRENT}/0", b"no part of a set"),
+        Outgoing(f"{CURRENT}/0", parts[0].payload),
         Outgoing(f"{CURRENT}/x", b"-", retain=True),
         Outgoing(f"{COUNTS}/cells/1/x", b"-", retain=True),
         Outgoing(COUNTS, b"-"),

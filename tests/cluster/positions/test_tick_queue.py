@@ -78,6 +78,42 @@ def test_a_bridge_that_falls_silent_holds_up_ticks_for_a_while_and_then_none() -
     assert bridges.send("a", 10, "y", at_s=11.0) == [(10, ["x", "y"])]
 
 
+def test_a_tick_waits_no_longer_than_that_for_a_bridge_that_is_behind() -> None:
+    bridges = Bridges()
+    bridges.begin("a", "b")
+    assert bridges.send("a", 10, "x", at_s=6.0) == []
+    assert bridges.send("b", 5, at_s=7.0) == [(5, [])]
+    assert bridges.send("b", 6, at_s=8.0) == [(6, [])]
+    assert bridges.send("b", 7, at_s=9.5) == [(7, []), (10, ["x"])]
+    assert bridges.queue.n_incomplete == 1
+
+
+def test_time_does_not_go_back_with_an_input_that_was_written_earlier() -> None:
+    bridges = Bridges()
+    bridges.begin("a", "b")
+    assert bridges.send("a", 5, "x", at_s=6.0) == []
+    bridges.queue.pass_time(9.5)
+    bridges.queue.pass_time(1.0)
+    assert bridges.due() == [(5, ["x"])]
+
+
+def test_a_bridge_that_was_silent_for_long_is_kept_nowhere() -> None:
+    bridges = Bridges()
+    bridges.begin("a", "b")
+    for tick in range(5, 12):
+        bridges.send("a", tick, at_s=tick + 1.0)
+    assert [name for name, *_ in bridges.queue.state()["bridges"]] == ["a"]
+
+
+def test_a_statement_from_before_the_last_tick_tells_how_far_a_clock_was_ahead() -> None:
+    bridges = Bridges()
+    bridges.begin("a", "b")
+    bridges.send("a", 2, at_s=6.0)
+    assert bridges.queue.n_behind == 2
+    bridges.send("a", 5, at_s=6.0)
+    assert bridges.queue.n_behind == 0
+
+
 def test_a_bridge_that_states_nothing_new_holds_up_no_tick() -> None:
     bridges = Bridges()
     bridges.begin("a", "b")
@@ -116,6 +152,13 @@ def test_beyond_the_limit_messages_yield_to_newer_ones_of_their_topics() -> None
     assert bridges.queue.n_waiting == 5
     assert sum(bridges.ledger.counts().values()) == 5
     assert bridges.send("b", 6, at_s=6.5) == [(5, list("vwxyz"))]
+
+
+def test_beyond_the_limit_a_quarter_of_it_is_free_again_so_that_this_is_seldom() -> None:
+    bridges = Bridges(limit=8)
+    bridges.begin("a", "b")
+    bridges.send("a", 4, *"abcdefghi", at_s=6.0)
+    assert bridges.queue.n_waiting == 6
 
 
 def test_a_queue_goes_on_from_its_state() -> None:
