@@ -72,6 +72,14 @@ def test_all_groups_that_live_are_retained_whatever_the_broker_takes(
     assert not broker.kept, "what is withdrawn"
 
 
+def test_no_part_is_larger_than_the_broker_takes_however_full_it_is() -> None:
+    payloads = [group(number, 0) for number in range(60)]
+    messages = CurrentParts(topic=CURRENT, network="n" * 12).messages(payloads, now=1.0)
+    for most in range(2_200, 2_400, 7):
+        parts = RetainedParts(SETTINGS, lambda _, most=most: most).fitted(messages)  # type: ignore[misc]
+        assert max(len(each.payload) for each in parts) <= most
+
+
 def test_groups_of_which_no_two_fit_into_a_part_have_one_each() -> None:
     most, n = 4_000, PART_BYTES // 2_100
     bridge, broker = RetainedParts(SETTINGS, lambda _: most), Broker(most)
