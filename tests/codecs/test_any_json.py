@@ -16,7 +16,7 @@ from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.settings import InputSettings
 from tests.codecs.hostile import HOSTILE, assert_sound, paths, with_part
-from tests.codecs.samples import (
+from tests.codecs.sample import (
     EMPTY,
     MALFORMED,
     NO_FIX,

@@ -14,7 +14,7 @@ from anonymizer.codecs.paths import JsonPath
 from anonymizer.codecs.position_paths import PositionPaths
 from anonymizer.domain.fixes import Fix
 from anonymizer.pipeline.ports import Delivery
-from tests.codecs.samples import FOUND, LOST, NO_FIX
+from tests.codecs.sample import FOUND, LOST, NO_FIX
 from tests.pipeline.positions.support import Rig
 
 Said = Mapping[str, Any]

@@ -9,7 +9,7 @@ from google.transit.gtfs_realtime_pb2 import FeedMessage
 from anonymizer.codecs import CODECS
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
-from tests.codecs.samples import (
+from tests.codecs.sample import (
     EMPTY,
     MALFORMED,
     NO_FIX,

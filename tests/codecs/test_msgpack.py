@@ -14,7 +14,8 @@ from anonymizer.codecs.msgpack import _RECORD
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from tests.codecs.hostile import assert_sound
-from tests.codecs.samples import EMPTY, MALFORMED, NO_FIX, SAMPLES, SCHEMA, plain
+from tests.codecs.sample import EMPTY, MALFORMED, NO_FIX, SCHEMA, plain
+from tests.codecs.samples import SAMPLES
 from tests.codecs.test_native import MESSAGES
 from tests.examples import many
 

@@ -13,7 +13,7 @@ from anonymizer.codecs import CODECS
 from anonymizer.codecs.native import _Record
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
-from tests.codecs.samples import EMPTY, MALFORMED, NO_FIX, NULL_ISLAND, OUT_OF_RANGE, SCHEMA, plain
+from tests.codecs.sample import EMPTY, MALFORMED, NO_FIX, NULL_ISLAND, OUT_OF_RANGE, SCHEMA, plain
 from tests.examples import many
 
 decode = CODECS["native"]

@@ -12,7 +12,7 @@ from anonymizer.codecs import CODECS
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from tests.codecs.hostile import HOSTILE, assert_sound, paths, with_part
-from tests.codecs.samples import NO_FIX, NOT_A_POSITION, NULL_ISLAND, SCHEMA
+from tests.codecs.sample import NO_FIX, NOT_A_POSITION, NULL_ISLAND, SCHEMA
 
 pytestmark = pytest.mark.data
 

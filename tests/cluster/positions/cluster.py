@@ -13,8 +13,7 @@ from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.cluster.positions.raw_batches import STATEMENTS, Raw, decode_out, encode_raw
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
 from anonymizer.cluster.stage import Send
-from anonymizer.codecs import CODECS, ENCODERS, CoarsePoint
-from anonymizer.codecs.coarse import iso8601
+from anonymizer.codecs import CODECS, CoarsePoint
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
@@ -31,6 +30,7 @@ from anonymizer.settings import Settings, zones_of
 from tests import naive
 from tests.algorithms.positions.cloaks.driving import Where, traffic
 from tests.cluster.scheduled import N_BRIDGES, Process, Scheduled
+from tests.codecs.samples import STATED
 from tests.pipeline.positions.support import flow_settings
 
 START = 1_002
@@ -204,23 +204,8 @@ def in_format(codec: str, delivery: Delivery, now: float) -> Delivery:
     except ValueError:
         return delivery
     name, ts = delivery.topic.rpartition("/")[2], said.get("ts", now)
-    if codec == "hfp":
-        event = {"lat": said["lat"], "long": said["lon"], "tsi": ts, "oper": 1, "veh": name}
-        return delivery._replace(payload=json.dumps({"VP": event}).encode())
-    if codec == "ttn":
-        uplink = {"decoded_payload": {"latitude": said["lat"], "longitude": said["lon"]}}
-        message = {"end_device_ids": {"device_id": name}, "uplink_message": uplink}
-        message["received_at"] = iso8601(ts)
-        return delivery._replace(payload=json.dumps(message).encode())
     point = CoarsePoint(said["lat"], said["lon"], 50, ts, name, delivery.topic)
-    payload = ENCODERS[codec](point)
-    if codec == "etsi_cam":  # which takes numbers as small as those of this test for seconds
-        payload = json.dumps(json.loads(payload) | {"timestamp": ts}).encode()
-    if codec == "senml":  # which takes them for times since they are read: none is stated
-        first, *others = json.loads(payload)
-        first.pop("bt")
-        payload = json.dumps([first, *others]).encode()
-    return delivery._replace(payload=payload)
+    return delivery._replace(payload=STATED[codec](point))
 
 
 def walkers(where: Where, now: float, tick: int) -> list[Delivery]:
