@@ -13,10 +13,10 @@ def mode_names() -> list[str]:
 def codec_names() -> list[str]:
     """Return the formats of payloads, with those of plugins."""
     from anonymizer import plugins
-    from anonymizer.codecs import CODECS
+    from anonymizer.codecs import FORMATS
     from anonymizer.settings.inputs import ANY_JSON
 
-    return sorted({*CODECS, ANY_JSON, *plugins.plugin_names(plugins.CODECS)})
+    return sorted({*FORMATS, ANY_JSON, *plugins.plugin_names(plugins.CODECS)})
 
 
 def method_names() -> list[str]:

@@ -5,53 +5,62 @@ and exactly one entry when it refuses the whole message. It is strict: a number 
 not text or a boolean, unless the format itself writes it so. It ignores fields that it does not
 need.
 
-Most formats have a writer too, of coarse points: see `codecs.coarse`.
+Most formats have a writer too, of coarse points: see `codecs.coarse`. Whatever else settings and
+readers must know of a format is in its `FORMAT`.
 
 Sensor values are returned as readings, under the names that each codec documents. A bad reading
 is left out; it does not invalidate the position.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TypeVar
 
 from anonymizer.codecs._fields import Codec
 from anonymizer.codecs.coarse import CoarsePoint, Encoder
+from anonymizer.codecs.format import Format
 
-__all__ = ["CODECS", "ENCODERS", "NAMED_BY_TOPIC", "CoarsePoint", "Codec", "Encoder"]
+__all__ = ["CODECS", "FORMATS", "CoarsePoint", "Codec", "Encoder", "Format", "encoders"]
 
-_Kind = TypeVar("_Kind")
-_WRITTEN = (
-    "native", "msgpack", "owntracks", "traccar", "home_assistant", "gtfs_rt_json", "gtfs_rt",
-    "j2735", "etsi_cam", "meshtastic", "ngsi_ld", "senml",
-)  # fmt: skip
+MODULES = [
+    f"{__name__}.{name}"
+    for name in (
+        "native", "msgpack", "owntracks", "traccar", "home_assistant", "gtfs_rt_json", "gtfs_rt",
+        "j2735", "etsi_cam", "meshtastic", "ngsi_ld", "senml", "hfp", "ttn",
+    )
+]  # fmt: skip
+"""The modules with a `FORMAT`; settings name it by the last part of the module's name."""
+
+_Part = TypeVar("_Part")
 
 
-class _Functions(Mapping[str, _Kind]):
-    """A function of each of the modules below; a module is imported when it is first used."""
+class _PartOfEach(Mapping[str, _Part]):
+    """A part of the format of each module; a module is imported when its part is asked for."""
 
-    def __init__(self, name: str, modules: tuple[str, ...]) -> None:
-        self._name = name
-        self._modules = modules
+    def __init__(self, part_of: Callable[[Format], _Part]) -> None:
+        self._part_of = part_of
 
-    def __getitem__(self, module: str) -> _Kind:
-        if module not in self._modules:
-            raise KeyError(module)
-        function: _Kind = getattr(import_module(f"anonymizer.codecs.{module}"), self._name)
-        return function
+    def __getitem__(self, codec: str) -> _Part:
+        for module in MODULES:
+            if _name_of(module) == codec:
+                return self._part_of(import_module(module).FORMAT)
+        raise KeyError(codec)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
+        return map(_name_of, MODULES)
 
     def __len__(self) -> int:
-        return len(self._modules)
+        return len(MODULES)
 
 
-# What else may be said of a format: `NAMED_BY_TOPIC` below, how late it may be and whether its ids
-# last (`settings/inputs.py`), how it looks in arrays (`layouts.py`), what it is without a place
-# (`placeless.py`).
-CODECS = _Functions[Codec]("decode", (*_WRITTEN, "hfp", "ttn"))
-ENCODERS = _Functions[Encoder]("encode", _WRITTEN)
-"""Writers of coarse points, by the names of the codecs; the other formats cannot be written."""
-NAMED_BY_TOPIC = frozenset({"owntracks", "home_assistant"})
-"""Formats whose messages leave it to their topic to name the device."""
+def _name_of(module: str) -> str:
+    return module.rpartition(".")[2]
+
+
+FORMATS = _PartOfEach[Format](lambda each: each)
+CODECS = _PartOfEach[Codec](lambda each: each.decode)
+
+
+def encoders() -> dict[str, Encoder]:
+    """Return the writers of coarse points by the names of codecs; imports all of them."""
+    return {name: each.encode for name, each in FORMATS.items() if each.encode is not None}

@@ -29,6 +29,7 @@ from msgspec.json import Decoder
 from anonymizer.codecs._fields import Readings, StatedId, read_part, stated_fix
 from anonymizer.codecs.coarse import CoarsePoint, short_id
 from anonymizer.codecs.degrees import coordinate_in
+from anonymizer.codecs.format import Format
 from anonymizer.codecs.paths import JsonPath, PathReader
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
@@ -232,3 +233,6 @@ _UNKNOWN_MOTION = {
     "yaw_rate": {"value": 32767, "confidence": 8},
 }
 """What the standard writes for values that are not known."""
+
+
+FORMAT = Format(decode=decode, encode=encode, ids_live_s=300.0)

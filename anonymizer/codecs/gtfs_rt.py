@@ -18,7 +18,8 @@ from google.transit.gtfs_realtime_pb2 import FeedMessage
 
 from anonymizer.codecs._fields import Readings, stated_fix
 from anonymizer.codecs.coarse import CoarsePoint
-from anonymizer.codecs.gtfs_rt_json import feed_of
+from anonymizer.codecs.format import Format
+from anonymizer.codecs.gtfs_rt_json import OLDEST_S, feed_of
 from anonymizer.codecs.mending import unreadable
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
@@ -78,3 +79,6 @@ def _readings_of(position: Any) -> Readings:  # noqa: ANN401  generated, untyped
 def encode(point: CoarsePoint) -> bytes:
     """Write a coarse point; there is no field of accuracy."""
     return bytes(FeedMessage(**feed_of(point)).SerializeToString())
+
+
+FORMAT = Format(decode=decode, encode=encode, is_json=False, oldest_s=OLDEST_S)

@@ -33,6 +33,7 @@ from anonymizer.codecs._fields import (
     too_many,
 )
 from anonymizer.codecs.coarse import CoarsePoint
+from anonymizer.codecs.format import Format
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -78,6 +79,8 @@ class _Message(_Entity):
 
 _ENTITY = Decoder(_Entity)
 _MESSAGE = Decoder(_Message)
+OLDEST_S = 90.0
+"""Seconds that positions may be old by "Best practices" of GTFS."""
 _LEAST_BYTES = len('{"id":"1","alert":{}},')
 
 
@@ -136,3 +139,6 @@ def feed_of(point: CoarsePoint) -> dict[str, Any]:
     header = {"gtfs_realtime_version": "2.0", "incrementality": "DIFFERENTIAL", "timestamp": at}
     entity = {"id": point.pseudonym, "vehicle": vehicle}
     return {"header": header, "entity": [entity]}
+
+
+FORMAT = Format(decode=decode, encode=encode, oldest_s=OLDEST_S)

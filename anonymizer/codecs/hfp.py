@@ -27,6 +27,7 @@ from anonymizer.codecs._fields import (
     read,
     stated_fix,
 )
+from anonymizer.codecs.format import Format
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -66,3 +67,6 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
 def _device_of(event: _Event) -> str | None:
     oper, veh = device_id(event.oper), device_id(event.veh)
     return None if oper is None or veh is None else f"{oper}/{veh}"
+
+
+FORMAT = Format(decode=decode)

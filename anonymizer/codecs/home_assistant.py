@@ -18,6 +18,8 @@ from msgspec.json import Decoder
 from anonymizer.codecs._fields import UNSTATED, Number, Stated, measured, read, stated_fix
 from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.codecs.fix_signs import judged, with_signs
+from anonymizer.codecs.format import Format
+from anonymizer.codecs.layouts import SIGNS, Layout, Member, Role
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -48,3 +50,15 @@ def encode(point: CoarsePoint) -> bytes:
     return msgspec.json.encode(
         {"latitude": point.lat, "longitude": point.lon, "gps_accuracy": point.radius_m}
     )
+
+
+_LAYOUT = Layout(
+    {
+        "latitude": Member(Role.LAT),
+        "longitude": Member(Role.LON),
+        "battery_level": Member(Role.READING, "battery_percent"),
+        "gps_accuracy": Member(Role.ACCURACY, "accuracy_m"),
+        **SIGNS,
+    }
+)
+FORMAT = Format(decode=decode, encode=encode, named_by_topic=True, layout=_LAYOUT)

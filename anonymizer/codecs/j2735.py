@@ -37,6 +37,7 @@ from anonymizer.codecs._fields import (
     stated_fix,
 )
 from anonymizer.codecs.coarse import CoarsePoint, count_of, iso8601, short_id
+from anonymizer.codecs.format import Format
 from anonymizer.codecs.times import unix_s
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
@@ -260,3 +261,6 @@ _UNAVAILABLE_CORE = {
     "size": {"width": 0, "length": 0},
 }
 """What the standard writes for values that are not known."""
+
+
+FORMAT = Format(decode=decode, encode=encode, ids_live_s=300.0)

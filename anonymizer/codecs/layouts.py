@@ -6,10 +6,8 @@ left to the codec of the format, which alone decides what is valid.
 
 from collections.abc import Mapping
 from enum import IntEnum
-from types import MappingProxyType
 from typing import NamedTuple
 
-from anonymizer.codecs._fields import MPS_PER_KMH
 from anonymizer.codecs.fix_signs import BESIDE
 from anonymizer.codecs.times import LEAST_CERTAIN_S, MOST_CERTAIN_S
 
@@ -64,46 +62,5 @@ class Layout(NamedTuple):
     """Whether messages are MessagePack, not JSON."""
 
 
-_SIGNS = dict.fromkeys(BESIDE, Member(Role.SIGN))
-_NATIVE = Layout(
-    {
-        "lat": Member(Role.LAT),
-        "lon": Member(Role.LON),
-        "ts": Member(Role.TIME),
-        "device": Member(Role.DEVICE_OR_NUMBER),
-        "readings": Member(Role.READINGS, "accuracy_m"),
-        "accuracy_m": Member(Role.ACCURACY, "accuracy_m"),
-        **_SIGNS,
-    },
-    many=True,
-)
-LAYOUTS: Mapping[str, Layout] = MappingProxyType(
-    {
-        "native": _NATIVE,
-        "msgpack": _NATIVE._replace(msgpack=True),
-        "owntracks": Layout(
-            {
-                "_type": Member(Role.KIND),
-                "lat": Member(Role.LAT),
-                "lon": Member(Role.LON),
-                "tst": Member(Role.TIME),
-                "topic": Member(Role.DEVICE),
-                "vel": Member(Role.READING, "speed_mps", MPS_PER_KMH),
-                "cog": Member(Role.READING, "heading_deg"),
-                "batt": Member(Role.READING, "battery_percent"),
-                "acc": Member(Role.ACCURACY, "accuracy_m"),
-            },
-            kind="location",
-        ),
-        "home_assistant": Layout(
-            {
-                "latitude": Member(Role.LAT),
-                "longitude": Member(Role.LON),
-                "battery_level": Member(Role.READING, "battery_percent"),
-                "gps_accuracy": Member(Role.ACCURACY, "accuracy_m"),
-                **_SIGNS,
-            }
-        ),
-    }
-)
-"""By the name of the codec in `codecs.CODECS`."""
+SIGNS = dict.fromkeys(BESIDE, Member(Role.SIGN))
+"""Members that are signs of no fix beside a place."""

@@ -34,6 +34,7 @@ from anonymizer.codecs._fields import (
     stated_fix,
 )
 from anonymizer.codecs.coarse import CoarsePoint, message_id, short_id
+from anonymizer.codecs.format import Format
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -123,3 +124,6 @@ def encode(point: CoarsePoint) -> bytes:
             "type": "position",
         }
     )
+
+
+FORMAT = Format(decode=decode, encode=encode)

@@ -25,8 +25,9 @@ from anonymizer.codecs._fields import (
 )
 from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.codecs.fix_signs import judged, with_signs
+from anonymizer.codecs.format import Format
 from anonymizer.codecs.mending import unreadable
-from anonymizer.codecs.native import record_of
+from anonymizer.codecs.native import LAYOUT, record_of
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -122,3 +123,6 @@ def _number(part: Raw) -> float:
 def encode(point: CoarsePoint) -> bytes:
     """Write a coarse point."""
     return msgspec.msgpack.encode(record_of(point))
+
+
+FORMAT = Format(decode=decode, encode=encode, is_json=False, layout=LAYOUT._replace(msgpack=True))

@@ -21,6 +21,8 @@ from anonymizer.codecs._fields import (
 )
 from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.codecs.fix_signs import judged, with_signs
+from anonymizer.codecs.format import Format
+from anonymizer.codecs.layouts import SIGNS, Layout, Member, Role
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -61,3 +63,19 @@ def record_of(point: CoarsePoint) -> dict[str, object]:
 def encode(point: CoarsePoint) -> bytes:
     """Write a coarse point."""
     return msgspec.json.encode(record_of(point))
+
+
+LAYOUT = Layout(
+    {
+        "lat": Member(Role.LAT),
+        "lon": Member(Role.LON),
+        "ts": Member(Role.TIME),
+        "device": Member(Role.DEVICE_OR_NUMBER),
+        "readings": Member(Role.READINGS, "accuracy_m"),
+        "accuracy_m": Member(Role.ACCURACY, "accuracy_m"),
+        **SIGNS,
+    },
+    many=True,
+)
+
+FORMAT = Format(decode=decode, encode=encode, layout=LAYOUT)

@@ -40,6 +40,7 @@ from anonymizer.codecs._fields import (
     too_many,
 )
 from anonymizer.codecs.coarse import CoarsePoint, iso8601
+from anonymizer.codecs.format import Format
 from anonymizer.codecs.times import StatedInstant
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
@@ -235,3 +236,6 @@ def encode(point: CoarsePoint) -> bytes:
             "accuracy": radius,
         }
     )
+
+
+FORMAT = Format(decode=decode, encode=encode)

@@ -35,6 +35,8 @@ from anonymizer.codecs._fields import (
     stated_fix,
 )
 from anonymizer.codecs.coarse import CoarsePoint
+from anonymizer.codecs.format import Format
+from anonymizer.codecs.layouts import Layout, Member, Role
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.extras import extra
@@ -161,3 +163,20 @@ def _readings_of(location: _Location) -> Readings:
         ("battery_percent", location.batt, 1.0),
         ("accuracy_m", location.acc, 1.0),
     )
+
+
+_LAYOUT = Layout(
+    {
+        "_type": Member(Role.KIND),
+        "lat": Member(Role.LAT),
+        "lon": Member(Role.LON),
+        "tst": Member(Role.TIME),
+        "topic": Member(Role.DEVICE),
+        "vel": Member(Role.READING, "speed_mps", MPS_PER_KMH),
+        "cog": Member(Role.READING, "heading_deg"),
+        "batt": Member(Role.READING, "battery_percent"),
+        "acc": Member(Role.ACCURACY, "accuracy_m"),
+    },
+    kind="location",
+)
+FORMAT = Format(decode=decode, encode=encode, named_by_topic=True, layout=_LAYOUT)

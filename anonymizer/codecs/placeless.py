@@ -1,17 +1,17 @@
 """Payloads without a position, from devices whose place a registry lists.
 
 `{"no2": 12}` is one: the numbers of an object, and those of an object `readings` in it, under their
-own names; `ts` and `device` as in the native format. Uplinks of The Things Network are read as by
-their own codec.
+own names; `ts` and `device` as in the native format. A format may read them in another way:
+`Format.readings_of`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import nan
 
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from anonymizer.codecs import ttn
+from anonymizer.codecs import FORMATS
 from anonymizer.codecs._fields import (
     UNSTATED,
     Codec,
@@ -25,6 +25,7 @@ from anonymizer.codecs._fields import (
     read,
     time_of,
 )
+from anonymizer.codecs.format import ReadingsAlone
 from anonymizer.domain.fixes import Fix, usable
 from anonymizer.domain.outcomes import Outcome
 
@@ -52,19 +53,21 @@ def or_placeless(name: str, codec: Codec) -> Codec:
 
     `name`, `codec`: a codec, and its name in `CODECS`.
     """
-    readings_of = _READERS.get(name, _readings_alone)
+    known = FORMATS.get(name)
+    own = None if known is None else known.readings_of
 
     def decode(payload: bytes) -> Sequence[Fix | Outcome]:
         fixes = codec(payload)
         first = fixes[0]
         if len(fixes) == 1 and not isinstance(first, Fix) and first in _NO_POSITION:
-            return [readings_of(payload) or first]
+            stated = _readings_alone(payload) if own is None else own(payload)
+            return [first if stated is None else _fix_without_place(*stated) or first]
         return fixes
 
     return decode
 
 
-def _readings_alone(payload: bytes) -> Fix | None:
+def _readings_alone(payload: bytes) -> ReadingsAlone | None:
     record, parts = read(_RECORD, payload), read(_PARTS, payload)
     if isinstance(record, Outcome) or record.lat is not None or record.lon is not None:
         return None
@@ -76,12 +79,7 @@ def _readings_alone(payload: bytes) -> Fix | None:
         if name not in _NOT_READINGS and is_stated(value := number(part), part)
     }
     named |= numbers_in(record.readings) or {}
-    return _fix_without_place(record.ts, record.device, named)
-
-
-def _uplink_alone(payload: bytes) -> Fix | None:
-    uplink = ttn.readings_of(payload)
-    return None if uplink is None else _fix_without_place(*uplink)
+    return record.ts, record.device, named
 
 
 def _fix_without_place(
@@ -94,6 +92,3 @@ def _fix_without_place(
         return None
     ts, zoneless = when if isinstance(when, tuple) else (when, False)
     return Fix(nan, nan, ts, device_id(device), numbers, zoneless, lost)
-
-
-_READERS: dict[str, Callable[[bytes], Fix | None]] = {"ttn": _uplink_alone}

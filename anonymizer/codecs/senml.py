@@ -39,6 +39,7 @@ from anonymizer.codecs._fields import (
 )
 from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.codecs.fix_signs import is_sign, says_no_fix
+from anonymizer.codecs.format import Format
 from anonymizer.codecs.times import ago
 from anonymizer.domain.fixes import ACCURACY, SPEED, Fix
 from anonymizer.domain.outcomes import Outcome
@@ -197,3 +198,6 @@ def encode(point: CoarsePoint) -> bytes:
     values = ((_LAT, _LAT, point.lat), (_LON, _LON, point.lon), ("accuracy", "m", point.radius_m))
     records = [{"n": name, "u": unit, "v": value} for name, unit, value in values]
     return msgspec.json.encode([first | records[0], *records[1:]])
+
+
+FORMAT = Format(decode=decode, encode=encode)

@@ -35,6 +35,7 @@ from anonymizer.codecs._fields import (
 )
 from anonymizer.codecs.coarse import CoarsePoint, iso8601, message_id, short_id
 from anonymizer.codecs.fix_signs import says_no_fix
+from anonymizer.codecs.format import Format
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -126,3 +127,6 @@ def encode(point: CoarsePoint) -> bytes:
     }
     device = {"id": number, "uniqueId": point.pseudonym, "name": point.pseudonym}
     return msgspec.json.encode({"position": position, "device": device})
+
+
+FORMAT = Format(decode=decode, encode=encode)

@@ -32,6 +32,7 @@ from anonymizer.codecs._fields import (
     stated_fix,
 )
 from anonymizer.codecs.fix_signs import said_of_fix
+from anonymizer.codecs.format import Format
 from anonymizer.codecs.times import StatedInstant, unix_s
 from anonymizer.domain.fixes import ACCURACY, Fix
 from anonymizer.domain.outcomes import Outcome
@@ -161,3 +162,6 @@ def _position_of(lat_part: Raw, lon_part: Raw) -> _Pair | Outcome:
     if lat is None or lon is None:
         return Outcome.INVALID__NO_FIX
     return lat, lon
+
+
+FORMAT = Format(decode=decode, readings_of=readings_of)

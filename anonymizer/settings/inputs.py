@@ -7,14 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from anonymizer import plugins
-from anonymizer.codecs import (
-    CODECS,
-    ENCODERS,
-    NAMED_BY_TOPIC,
-    Codec,
-    Encoder,
-    guard,
-)
+from anonymizer.codecs import FORMATS, Codec, Encoder, Format, encoders, guard
 from anonymizer.settings.base import (
     EchoTopic,
     FieldName,
@@ -34,13 +27,10 @@ from anonymizer.settings.payloads import PayloadSettings
 ANY_JSON = "json"
 """The codec whose format is declared in the settings."""
 _EPOCHS_OF_A_TTL = 6
+_UNSAID = Format(decode=lambda _: ())
+"""What is known of a format that settings declare, or of a plug-in."""
 _SOURCE_OF_IDS = r"^(topic|payload|key|header:.+)$"
 _NO_SOURCE_OF_IDS = 'must be "topic" or "payload"; for Kafka "key", "header:NAME" or "payload"'
-_BINARY = frozenset({"msgpack", "gtfs_rt"})
-_OLDEST_S = {"gtfs_rt": 90.0, "gtfs_rt_json": 90.0}
-"""Seconds that positions may be old by the rules of a format ("Best practices" of GTFS)."""
-_TEMPORARY_IDS = {"j2735": 300.0, "etsi_cam": 300.0}
-"""Seconds for which vehicles keep the ids in payloads whose standards make them temporary."""
 
 
 _PACKING = like(
@@ -159,7 +149,7 @@ class InputSettings(Group):
     @field_validator("codec")
     @classmethod
     def _codec_is_known(cls, codec: str) -> str:
-        known = {*CODECS, ANY_JSON, *plugins.plugin_names(plugins.CODECS)}
+        known = {*FORMATS, ANY_JSON, *plugins.plugin_names(plugins.CODECS)}
         if codec not in known:
             raise ValueError(f"must be one of {', '.join(sorted(known))}" + nearest(codec, known))
         return codec
@@ -224,7 +214,7 @@ class InputSettings(Group):
         from anonymizer.codecs.unpacking import stands_for_json, unpacked  # noqa: PLC0415  few need it
 
         insides = [stands_for_json(each) for each in self.unpack]
-        if any(insides[:-1]) or (insides[-1] and self.codec in _BINARY):
+        if any(insides[:-1]) or (insides[-1] and not self.format.is_json):
             raise ValueError("unpack: cbor, lines and struct are the innermost, and stand for JSON")
         try:
             unpacked(lambda _: (), self.unpack, max_bytes=self.max_unpacked_bytes)
@@ -242,10 +232,10 @@ class InputSettings(Group):
             return self
         if self.kind == "public":
             raise ValueError('echo: what is published of kind = "public" is not coarse')
-        if self.codec != ANY_JSON and self.codec not in ENCODERS:
-            known = ", ".join(sorted({*ENCODERS, ANY_JSON}))
+        if self.codec != ANY_JSON and self.format.encode is None:
+            known = ", ".join(sorted({*encoders(), ANY_JSON}))
             raise ValueError(f"echo: messages of this codec cannot be written, only of {known}")
-        of_topic = self.codec in NAMED_BY_TOPIC
+        of_topic = self.format.named_by_topic
         if self.payload is not None:
             from anonymizer.codecs import any_json  # noqa: PLC0415  few inputs need it
 
@@ -262,7 +252,12 @@ class InputSettings(Group):
         """Return how old a position may be when it arrives, given two keys of `[presence]`."""
         if self.max_behind_s is not None:
             return self.max_behind_s
-        return max(usual_s, min(_OLDEST_S.get(self.codec, 0.0), ttl_s))
+        return max(usual_s, min(self.format.oldest_s, ttl_s))
+
+    @property
+    def format(self) -> Format:
+        """What is known of the codec's format."""
+        return FORMATS.get(self.codec, _UNSAID)
 
     @property
     def kafka(self) -> str | None:
@@ -280,7 +275,8 @@ class InputSettings(Group):
             from anonymizer.codecs import any_json  # noqa: PLC0415  few inputs need it
 
             return any_json.encoder_of(self.payload.paths)
-        return ENCODERS[self.codec]
+        assert self.format.encode is not None  # noqa: S101  whoever has an echo was checked
+        return self.format.encode
 
     @property
     def ids_live_s(self) -> float:
@@ -288,7 +284,7 @@ class InputSettings(Group):
         if self.ids_change_s is not None:
             return self.ids_change_s
         of_payload = self.kind == "mobile" and self.device_from == "payload"
-        return _TEMPORARY_IDS.get(self.codec, 0.0) if of_payload else 0.0
+        return self.format.ids_live_s if of_payload else 0.0
 
     def make_codec(self, secrets: Sequence[bytes] = ()) -> Codec:
         """Return the codec, compiled for these settings.
@@ -328,8 +324,8 @@ class InputSettings(Group):
             from anonymizer.codecs import owntracks  # noqa: PLC0415  few inputs need it
 
             codec = owntracks.decrypting(secrets)
-        elif self.codec in CODECS:
-            codec = CODECS[self.codec]
+        elif self.codec in FORMATS:
+            codec = self.format.decode
         else:
             codec = guard.guarded(plugins.load_plugin(plugins.CODECS, self.codec))
         if self.registry is None:

@@ -7,7 +7,7 @@ from typing import Any
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from anonymizer.app.contract import asyncapi, channels
-from anonymizer.codecs import ENCODERS
+from anonymizer.codecs import encoders
 from anonymizer.domain.readings import SAFE_STATISTICS
 from anonymizer.outputs.message_kind import Channel
 from anonymizer.settings import Settings
@@ -84,7 +84,7 @@ class Contract:
 
 ECHOES = [
     {"codec": codec, "topic": f"in/{codec}/{{device}}", "echo": f"cloaked/{codec}/{{pseudonym}}"}
-    for codec in ENCODERS
+    for codec in encoders()
 ] + [
     {
         "codec": "json",

@@ -4,8 +4,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from anonymizer.codecs import FORMATS
 from anonymizer.codecs.guard import guarded, only_within
-from anonymizer.codecs.layouts import LAYOUTS, Role
+from anonymizer.codecs.layouts import Role
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -61,7 +62,7 @@ def test_only_positions_within_bounds_count_and_the_bounds_are_within(
 
 
 def test_a_layout_states_one_latitude_and_one_longitude() -> None:
-    for layout in LAYOUTS.values():
+    for layout in (each.layout for each in FORMATS.values() if each.layout is not None):
         roles = [member.role for member in layout.members.values()]
         assert roles.count(Role.LAT) == roles.count(Role.LON) == 1
         assert (Role.KIND in roles) == bool(layout.kind)

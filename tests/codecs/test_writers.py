@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.codecs import CODECS, ENCODERS, CoarsePoint, any_json
+from anonymizer.codecs import CODECS, CoarsePoint, any_json, encoders
 from anonymizer.codecs.coarse import short_id
 from anonymizer.domain.fixes import Fix
 from anonymizer.settings.payloads import PayloadSettings
 
+ENCODERS = encoders()
 TIME = 1_800_000_000.25
 POINT = CoarsePoint(60.16991, 24.93841, 412, TIME, "3nG0cQ9kPqAz", "cloaked/map/3nG0cQ9kPqAz")
 NAMES = {

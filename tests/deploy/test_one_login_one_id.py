@@ -14,7 +14,7 @@ import pytest
 
 from anonymizer.app.connect.broker_files import rules
 from anonymizer.app.connect.ecosystems import ECOSYSTEMS
-from anonymizer.codecs import NAMED_BY_TOPIC
+from anonymizer.codecs import FORMATS
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, subscription
 from anonymizer.settings import InputSettings, Settings
 from anonymizer.settings.base import id_levels
@@ -104,8 +104,9 @@ def test_every_documented_input_of_phones_counts_the_user_alone() -> None:
         if block.language == "toml"
         for each in tomllib.loads(block.text).get("inputs", [])
     ]
-    phones = [each for each in stated if each.codec in NAMED_BY_TOPIC]
-    assert {each.codec for each in phones} == NAMED_BY_TOPIC
+    of_phones = {name for name, each in FORMATS.items() if each.named_by_topic}
+    phones = [each for each in stated if each.codec in of_phones]
+    assert {each.codec for each in phones} == of_phones
     assert all(len(id_levels(each.topic)) == 1 for each in phones)
 
 

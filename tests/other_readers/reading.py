@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from anonymizer.app.contract import asyncapi, channels
-from anonymizer.codecs import ENCODERS, CoarsePoint, Encoder
+from anonymizer.codecs import CoarsePoint, Encoder, encoders
 from anonymizer.codecs.any_json import encoder_of
 from anonymizer.codecs.coarse import short_id
 from anonymizer.outputs.cloud_events import cloudevent
@@ -24,6 +24,7 @@ from tests.app.contracts import ECHOES, EVERYTHING, KAFKA
 from tests.other_readers.read_echoes import OF_HOME_ASSISTANT, READERS
 
 FOLDER = Path(os.environ["ANONYMIZER_READERS"])
+ENCODERS = encoders()
 POINT = CoarsePoint(60.16991, 24.93841, 412, 1_800_000_000.25, "3nG0cQ9kPqAz", "t")
 STREAM = {
     "name": "fleet",

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.geodesy import haversine_m
-from anonymizer.codecs import CODECS, ENCODERS
+from anonymizer.codecs import CODECS, encoders
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.outputs.echoes import Echoes
@@ -147,7 +147,7 @@ def test_an_echo_that_the_broker_refuses_changes_no_account() -> None:
     assert rig.outcomes()["PUBLISHED"] == 4
 
 
-@pytest.mark.parametrize("codec", sorted(ENCODERS))
+@pytest.mark.parametrize("codec", sorted(encoders()))
 def test_each_codec_reads_the_centre_back_from_the_echo_of_its_input(codec: str) -> None:
     echo = {"topic": "in/{device}", "codec": codec, "echo": "cloaked/echo/{pseudonym}"}
     given_settings = flow_settings(**SESSION, inputs=[echo])

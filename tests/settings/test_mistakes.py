@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from anonymizer.app.gateway.preflight import check_files
-from anonymizer.codecs import CODECS, ENCODERS
+from anonymizer.codecs import CODECS, encoders
 from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings
 from anonymizer.settings.base import TopicFilters, covers, overlap
@@ -56,7 +56,7 @@ WRONG = [
     (
         '[[inputs]]\ncodec="hfp"\necho="cloaked/hfp"\n',
         "inputs (no. 1): echo: messages of this codec cannot be written, only of "
-        + ", ".join(sorted({*ENCODERS, ANY_JSON})),
+        + ", ".join(sorted({*encoders(), ANY_JSON})),
     ),
     (
         '[[inputs]]\ncodec="owntracks"\necho="cloaked/own"\n',

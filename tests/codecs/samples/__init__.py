@@ -8,14 +8,13 @@ what a device states.
 from importlib import import_module
 from typing import Any
 
-from anonymizer.codecs import CODECS, ENCODERS, Encoder
+from anonymizer.codecs import CODECS, Encoder, encoders
 from tests.codecs.sample import Sample, Writer
 
 _FILES: dict[str, Any] = {name: import_module(f"{__name__}.{name}") for name in CODECS}
 SAMPLES = [Sample(name, *each) for name, file in _FILES.items() for each in file.samples()]
 TYPICAL: dict[str, Writer] = {name: file.typical for name, file in _FILES.items()}
-STATED: dict[str, Encoder] = {
-    name: file.stated if hasattr(file, "stated") else ENCODERS[name]
-    for name, file in _FILES.items()
+STATED: dict[str, Encoder] = encoders() | {
+    name: file.stated for name, file in _FILES.items() if hasattr(file, "stated")
 }
 """By the names of codecs."""

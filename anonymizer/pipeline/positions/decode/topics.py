@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from anonymizer.codecs import Codec
-from anonymizer.codecs.layouts import LAYOUTS
 from anonymizer.codecs.times import zone_of
 from anonymizer.domain.device_ids import id_of, plain_id
 from anonymizer.domain.discreet import discreet
@@ -102,7 +101,7 @@ class TopicRouter:
         self.routes = [_route(i, registries, secrets) for i in inputs]
         """The route of each input, without a device."""
         self.layouts = [
-            None if i.registry or i.within or i.unpack else LAYOUTS.get(i.codec) for i in inputs
+            None if i.registry or i.within or i.unpack else i.format.layout for i in inputs
         ]
         """The usual message of each input, if there is a compiled reader for it."""
         self.ids_change = [bool(i.ids_live_s) for i in inputs]
