@@ -63,8 +63,9 @@ def in_doubt(table: TextTable, declared: Declared) -> Iterator[str]:
             yield f"{name}: {told}"
         if n_near := near_values(_categories(counted["cell"])):
             yield (
-                f"{name}: {n_near:,} values have the words of another one in another order, with"
-                " further ones or cut short, and count as others: write in one way what is one"
+                f"{name}: {n_near:,} values may be another one with its words in another order, cut"
+                " short, with further ones or spelled otherwise, and count as others: write in one"
+                " way what is one"
             )
         known = counted.filter(_may_say_nothing(counted["cell"]))
         if len(known):
