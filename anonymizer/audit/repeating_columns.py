@@ -36,8 +36,8 @@ from anonymizer.files.tables import TextTable
 
 ORDER_OF_ROWS = "order of rows"
 _MOST_COMPARED, _COMPARED, _GROUP = 30, 4_000, 10
-_MOST_TOGETHER = 8
-"""Columns of which each two are tried."""
+_MOST_IN_TWO, _MOST_IN_THREE = 8, 6
+"""Columns of which each two, and each three, are tried."""
 
 
 def in_words(columns: Sequence[str]) -> str:
@@ -46,7 +46,7 @@ def in_words(columns: Sequence[str]) -> str:
 
 
 class RepeatedColumn(NamedTuple):
-    """A published column, or two, the quasi-identifier that they tell best, and how far."""
+    """A published column, or several, the quasi-identifier that they tell best, and how far."""
 
     columns: tuple[str, ...]
     qi: str
@@ -73,7 +73,8 @@ def repeated_columns(
 ) -> Iterator[RepeatedColumn]:
     """Yield how far each column of a release tells a quasi-identifier.
 
-    And those two of the first eight that tell most together, without those that tell it alone.
+    And those two of the first eight that tell most together, without those that tell it alone, and
+    those three of six others that tell it.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def repeated_columns(
             shown.pop(name, None)
         yield found
     if len(shown) > 1:
-        yield _worst_together(drawn, shown, known, k=k, rng=rng)
+        yield from _together(drawn, shown, known, k=k, rng=rng)
 
 
 def alike_columns(records: Records, schema: Schema, *, seed: int) -> dict[str, list[str]]:
@@ -152,14 +153,14 @@ def telling_columns(
     return told
 
 
-def _worst_together(
+def _together(
     drawn: TriedRecords,
     shown: dict[str, PlacedColumn],
     known: dict[str, RankedColumn],
     *,
     k: int,
     rng: np.random.Generator,
-) -> RepeatedColumn:
+) -> Iterator[RepeatedColumn]:
     places = fewer_records(drawn, rng)
     few = some_of(drawn, places)
     known = {name: RankedColumn(of.rank[places], of.numeric) for name, of in known.items()}
@@ -167,13 +168,41 @@ def _worst_together(
         name: PlacedColumn(
             RankedColumn(column.ranked.rank[places], column.ranked.numeric), column.place[places]
         )
-        for name, column in [*shown.items()][:_MOST_TOGETHER]
+        for name, column in [*shown.items()][:_MOST_IN_TWO]
     }
-    pairs = (
-        _worst(few, (a, b), joined_columns(one, other), known, ways=(False,), k=k, rng=rng)
-        for (a, one), (b, other) in combinations(some.items(), 2)
+    two = _worst_of(2, few, some, known, k=k, rng=rng)
+    yield two
+    if two.found.repeats:
+        some = {name: column for name, column in some.items() if name not in two.columns}
+    if len(some) > 2:
+        some = dict([*some.items()][:_MOST_IN_THREE])
+        three = _worst_of(3, few, some, known, k=k, rng=rng)
+        if three.found.repeats:
+            yield three
+
+
+def _worst_of(
+    n_together: int,
+    drawn: TriedRecords,
+    shown: dict[str, PlacedColumn],
+    known: dict[str, RankedColumn],
+    *,
+    k: int,
+    rng: np.random.Generator,
+) -> RepeatedColumn:
+    each = (
+        _worst(
+            drawn,
+            names,
+            joined_columns(*(shown[name] for name in names)),
+            known,
+            ways=(False,),
+            k=k,
+            rng=rng,
+        )
+        for names in combinations(shown, n_together)
     )
-    return max(pairs, key=_how_far)
+    return max(each, key=_how_far)
 
 
 def _worst(

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ def test_a_column_that_says_what_a_label_hides_is_told_and_makes_the_first_scree
 
 
 Draw = random.Random
-PAIRS: dict[str, tuple[str, Callable[[int, int, Draw], tuple[float, float]]]] = {
+TOGETHER: dict[str, tuple[str, Callable[[int, int, Draw], tuple[float, ...]]]] = {
     "a difference": ("age", lambda age, _, rng: (x := rng.randrange(100), age + x)),
     "a sum beyond 100": ("age", lambda age, _, rng: (x := rng.randrange(99), (age - x) % 99)),
     "a place": (
@@ -170,42 +171,51 @@ PAIRS: dict[str, tuple[str, Callable[[int, int, Draw], tuple[float, float]]]] = 
         lambda _, at, rng: (at % 3 + rng.randrange(9) / 10, at // 3 + rng.randrange(9) / 10),
     ),
     "a table of two": ("zip", lambda _, at, rng: (x := rng.randrange(8), (x + at) % 8)),
+    "a sum of three": (
+        "age",
+        lambda age, _, rng: (x := rng.randrange(40), y := rng.randrange(40), age - x + y),
+    ),
+    "a table of three": (
+        "zip",
+        lambda _, at, rng: (x := rng.randrange(3), y := rng.randrange(3), (3 * x + y + at) % 8),
+    ),
 }
 
 
-@pytest.mark.parametrize("kind", PAIRS)
-def test_two_columns_that_say_together_what_neither_says_make_the_first_screen_red(
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_columns_that_say_together_what_neither_says_make_the_first_screen_red(
     kind: str,
 ) -> None:
-    qi, make = PAIRS[kind]
+    qi, make = TOGETHER[kind]
     rng = random.Random(5)  # noqa: S311  no secret
     table = people(480)
     cells = [
         make(age, int(zip_code[-1]), rng)
         for age, zip_code in table.select("age", "zip").iter_rows()
     ]
-    both = pl.DataFrame(cells, schema=["one", "other"], orient="row")
-    table = table.select("age", "zip", "ill").hstack(both)
+    names = ["one", "other", "third"][: len(cells[0])]
+    table = table.select("age", "zip", "ill").hstack(pl.DataFrame(cells, names, orient="row"))
     asked: dict[str, Any] = {"qi": ["age", "zip"], "sa": ["ill"], "k": 10}
 
     def made_of(*keep: str, **more: Any) -> tuple[Any, TableAuditReport]:  # noqa: ANN401
         made = anonymizer.anonymize(table, keep=keep, model="kd", method="hilbert", **asked)
         return made, anonymizer.audit_table(made, table, keep=keep, **asked, **more)
 
-    assert not made_of("one")[1].failures
-    assert not made_of("other")[1].failures
-    made, report = made_of("one", "other")
-    assert any(f"one with other says nearly what {qi} says" in w for w in made.report.warnings)
+    for fewer in combinations(names, len(names) - 1):
+        assert not made_of(*fewer)[1].failures
+    made, report = made_of(*names)
+    together = " with ".join(names)
+    assert any(f"{together} says nearly what {qi} says" in w for w in made.report.warnings)
     assert [(each.attack, each.attribute) for each in report.failures] == [
-        (f"repeated columns ({qi})", "one with other")
+        (f"repeated columns ({qi})", together)
     ]
-    assert "one with other, which says nearly" in page_of(report)
-    _, half = made_of("one", "other", keep_anyway={"one": "they agreed"})
+    assert f"{together}, which says nearly" in page_of(report)
+    reasons = {name: f"{name} is old" for name in names}
+    _, half = made_of(*names, keep_anyway={name: reasons[name] for name in names[1:]})
     assert half.failures
-    reasons = {"one": "they agreed", "other": "it is old"}
-    _, excused = made_of("one", "other", keep_anyway=reasons)
+    _, excused = made_of(*names, keep_anyway=reasons)
     assert not excused.failures
-    assert "one with other; the reason given: they agreed; it is old" in page_of(excused)
+    assert f"{together}; the reason given: {'; '.join(reasons.values())}" in page_of(excused)
 
 
 def page_of(report: TableAuditReport) -> str:

@@ -384,9 +384,9 @@ def _kept_anyway(report: TableAuditReport) -> str:
 
 
 def _reason(report: TableAuditReport, name: str) -> str:
-    """Return why a column, or two that tell something together, are published; empty: no reason."""
+    """Return why a column, or some that tell something together, are published, if it is said."""
     of = report.kept_anyway
-    together = {in_words(pair): pair for pair in permutations(of, 2)}
+    together = {in_words(names): names for n in (2, 3) for names in permutations(of, n)}
     return "; ".join(of[each] for each in together.get(name, (name,)) if each in of)
 
 

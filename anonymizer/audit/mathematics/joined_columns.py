@@ -1,11 +1,12 @@
-"""What two columns say together: `started` and `years_here` tell an age that neither tells.
+"""What columns say together: `started` and `years_here` tell an age that neither tells.
 
-Of numbers and times their sum and their difference, and of any two the cell of a grid in which a
-row lies: latitude and longitude tell a postcode.
+Of numbers and times their sums and differences, and of any the cell of a grid in which a row lies:
+latitude and longitude tell a postcode.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -28,15 +29,28 @@ class PlacedColumn:
     """Shape (n,)."""
 
 
-def joined_columns(one: PlacedColumn, other: PlacedColumn) -> Iterator[RankedColumn]:
-    """Yield what two columns say together, in several ways. O(n log n)."""
-    if one.ranked.numeric and other.ranked.numeric:
-        for value in (one.place + other.place, one.place - other.place):
+def joined_columns(first: PlacedColumn, *others: PlacedColumn) -> Iterator[RankedColumn]:
+    """Yield what columns say together, in several ways. O(2^c n log n) of c columns."""
+    if first.ranked.numeric and all(each.ranked.numeric for each in others):
+        for signs in product((1, -1), repeat=len(others)):
+            value = first.place.copy()
+            for sign, each in zip(signs, others, strict=True):
+                value += sign * each.place
             _, rank = np.unique(value.round(_DIGITS), return_inverse=True)
             yield RankedColumn(rank.astype(np.int64), numeric=True)
-    n_rows = max(int(np.sqrt(len(one.place) / _IN_A_CELL)), 1)
-    row, cell = _part(one.ranked.rank, n_rows), _part(other.ranked.rank, n_rows)
-    yield RankedColumn(row * (int(cell.max(initial=0)) + 1) + cell, numeric=False)
+    yield RankedColumn(
+        _cells([first.ranked.rank, *(each.ranked.rank for each in others)]), numeric=False
+    )
+
+
+def _cells(ranks: Sequence[IntArray]) -> IntArray:
+    """Return the cell of a grid of each record; what few values leave of it, others have."""
+    cell, n_cells = np.zeros_like(ranks[0]), max(len(ranks[0]) / _IN_A_CELL, 1.0)
+    for i, rank in enumerate(sorted(ranks, key=lambda each: len(np.unique(each)))):
+        part = _part(rank, int(round(n_cells ** (1 / (len(ranks) - i)), _DIGITS)))
+        n_parts = int(part.max(initial=0)) + 1
+        cell, n_cells = cell * n_parts + part, n_cells / n_parts
+    return cell
 
 
 def fewer_records(drawn: TriedRecords, rng: np.random.Generator) -> IntArray:
