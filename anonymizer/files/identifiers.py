@@ -85,6 +85,8 @@ _NUMBERS = "numbers of their own"
 _PARTS = r"[^{}\[\]|]+"
 _PHONE_DIGITS, _ID_DIGITS = 7, 6
 _SOME, _MOST, _NEARLY_ALL = 0.01, 0.5, 0.9
+_SHARED = 2
+"""People who have a value in common that still tells each of them apart, if it is kept."""
 _FEW_HAVE_IT = 5
 """Cells with one value, on average, up to which a value is somebody's."""
 _LEAST_CELLS = 20
@@ -133,6 +135,8 @@ def identifying_columns(
             continue
         counted = counted_cells(original if name in qis else release, name, markers)
         found = _recognized(name, counted)
+        if found is None and name in keep:
+            found = _of_few(counted["cell"], counted["n"])
         if found is None or not (found.direct or name in keep or not found.are_numbers):
             if name not in qis and (told := told_of(counted)):
                 yield name, Recognized(*told, direct=True)
@@ -180,6 +184,18 @@ def _recognized(name: str, counted: pl.DataFrame) -> Recognized | None:
         if fits.sum() > _MOST * len(there):
             return Recognized(kind, int(times.filter(fits).sum()), direct=True)
     return _of_their_own(there, int((times == 1).sum()), n)
+
+
+def _of_few(there: pl.Series, times: pl.Series) -> Recognized | None:
+    """Return what is of no known form, if most cells are those of one or two people.
+
+    Numbers are so by chance, unless they look like those of accounts.
+    """
+    n_cells = int(times.filter(times <= _SHARED).sum())
+    found = _of_their_own(there, n_cells, int(times.sum()))
+    if found is None or (found.are_numbers and not found.direct):
+        return None
+    return Recognized("values that one or two people have", n_cells, direct=found.direct)
 
 
 def _of_one_form(there: pl.Series, times: pl.Series, n: int) -> Recognized | None:

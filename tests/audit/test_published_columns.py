@@ -68,6 +68,29 @@ def test_a_direct_identifier_makes_the_first_screen_red_in_every_role(kind: str,
     assert "Published as it is: x, which holds" in screen
 
 
+OF_FEW: dict[str, Make] = {
+    "family name": lambda r, _: "".join(r.choice("aeioukmnrst") for _ in range(8)).capitalize(),
+    "short id": lambda _, i: f"D{i:03d}",
+    "member": lambda _, i: str(100_000 + i),
+    "ward and bed": lambda _, i: f"{'NESW'[i % 4]}-{i}",
+}
+
+
+def of_two(make: Make) -> Make:
+    """Return cells of which each is that of two people, of no age in common."""
+    return lambda _, i: make(random.Random(i * 37 % N // 2), i * 37 % N // 2)  # noqa: S311
+
+
+@pytest.mark.parametrize("kind", [*IDENTIFIERS, *OF_FEW])
+def test_a_kept_value_that_two_people_share_makes_it_red_too(kind: str) -> None:
+    make = of_two((IDENTIFIERS | OF_FEW)[kind])
+    report, screen, good = audited(make, "kept")
+    assert (report.holds, good) == (False, False)
+    assert "Published as it is: x, which holds" in screen
+    report, _, good = audited(make, "kept", keep_anyway={"x": "they asked for it"})
+    assert (report.failures, good) == ((), True)
+
+
 @pytest.mark.parametrize(("kind", "role"), each_of_both(ORDINARY, ROLES[:2]))
 def test_a_clean_release_stays_green(kind: str, role: str) -> None:
     report, screen, good = audited(ORDINARY[kind], role)
