@@ -386,7 +386,8 @@ def _kept_anyway(report: TableAuditReport) -> str:
 def _reason(report: TableAuditReport, name: str) -> str:
     """Return why a column, or some that tell something together, are published, if it is said."""
     of = report.kept_anyway
-    together = {in_words(names): names for n in (2, 3) for names in permutations(of, n)}
+    named = [each for each in of if each in name]  # of many reasons, the few that it may be
+    together = {in_words(names): names for n in (2, 3) for names in permutations(named, n)}
     return "; ".join(of[each] for each in together.get(name, (name,)) if each in of)
 
 
