@@ -31,6 +31,9 @@ _NUMBERS, _IS_WORDED = re.compile(r"\d+"), re.compile(r"[^\W\d_]{2}")
 _LEAST_GLUED, _LEAST_MISTYPED, _LEAST_REPLACED = 3, 6, 8
 """Letters from which values may differ by their joints alone, by a letter too few or two exchanged,
 and by another letter (`Gambia`, `Zambia`)."""
+_MOST_MISTYPED = 60
+"""Letters up to which: a longer value is a text, and to leave out each of its letters in turn takes
+the square of its length."""
 
 
 def near_values(values: Collection[str]) -> int:
@@ -100,7 +103,7 @@ def _mistyped(values: Collection[str]) -> set[int]:
     for i, glued in letters.items():
         of_glued[glued].add(i)
         of_shorter[glued].add(i)
-        if len(glued) >= _LEAST_MISTYPED:
+        if _LEAST_MISTYPED <= len(glued) <= _MOST_MISTYPED:
             for at in range(len(glued)):
                 of_shorter[glued[:at] + glued[at + 1 :]].add(i)
     same = [each for each in of_glued.values() if len(each) > 1]

@@ -1,5 +1,7 @@
 """Values that may be writings of one are told, and opposites are not."""
 
+import tracemalloc
+
 import polars as pl
 import pytest
 from hypothesis import given
@@ -98,3 +100,12 @@ def test_no_more_are_told_than_there_are_whatever_their_order(values: list[str])
 
 def test_a_column_of_texts_of_their_own_is_not_compared() -> None:
     assert near_values([f"flu {i}" for i in range(MOST_VALUES)] + ["flu"]) == 0
+
+
+def test_long_texts_take_memory_as_they_are_long_and_not_as_its_square() -> None:
+    values = ["".join(chr(97 + (i * j + j // 7) % 26) for j in range(5_000)) for i in range(10)]
+    tracemalloc.start()
+    near_values(values)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 100 * sum(map(len, values))
